@@ -1,0 +1,179 @@
+"""`python -m ctrlb`: serve laptop mode, and look after its keys."""
+
+import argparse
+import contextlib
+import datetime
+import errno
+import os
+import socket
+import sys
+from pathlib import Path
+
+from ctrlb import __version__, laptop
+from ctrlb.domain.errors import CtrlbError
+from ctrlb.keys import create_key, list_keys, revoke_key
+from ctrlb.models import CreateKeyRequest, ListKeysRequest, RevokeKeyRequest
+from ctrlb.ports import Ports
+from ctrlb.wiring import DATA_FOLDER, embedded_ports
+
+PROJECT = Path(__file__).resolve().parents[2]
+PORT = 8321
+FOLDER = ".ctrlb"
+BACKLOG = 512
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command. Returns the process's exit status: 0 done, 1 refused, 2 misused."""
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.command(options)
+    except (laptop.FolderFault, CtrlbError) as error:
+        print(f"ctrlb: {error}", file=sys.stderr)
+        return 1
+    return status
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from ctrlb.edge import local, routes
+
+    folder = Path(options.data).resolve()
+    laptop.open_folder(folder)
+    lock = laptop.lock_folder(folder)
+    listener = _listen(options.host, options.port)
+    url = f"http://{options.host}:{listener.getsockname()[1]}"
+    os.environ[DATA_FOLDER] = str(folder)
+    os.environ["CTRLB_LOG_FILE"] = str(folder / "ctrlb.log")
+    from ctrlb.wiring import ports
+
+    stores = ports()
+    key = laptop.key_for_scripts(folder, url, stores)
+    router = routes.Router(
+        routes.template_routes(PROJECT / "template.yaml") + routes.laptop_routes(), PROJECT / "functions"
+    )
+    with contextlib.suppress(KeyboardInterrupt):
+        local.serve(listener, router, lambda: _greet(url, key, folder, stores))
+    print("\nctrlb: stopped; everything is kept in", folder)
+    lock.close()
+    return 0
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise laptop.FolderFault(
+                f"port {port} is in use; choose another with PORT=… (0 picks a free one)"
+            ) from None
+        raise laptop.FolderFault(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+    return listener
+
+
+def _greet(url: str, key: str, folder: Path, stores: Ports) -> None:
+    print(
+        f"""ctrlb {__version__} is ready at {url}
+
+Sign in, once, within ten minutes:
+  {laptop.sign_in_link(url, stores)}
+
+Add it to Claude Code:
+  claude mcp add --transport http ctrlb "{url}/mcp" --header "Authorization: Bearer {key}"
+
+For scripts: CTRLB_URL and CTRLB_KEY are in {folder / laptop.ENV_FILE}
+The log is in {folder / "ctrlb.log"}. Ctrl-C stops; everything is kept in {folder}.""",
+        flush=True,
+    )
+
+
+def _create_key(options: argparse.Namespace) -> int:
+    stores = _stores(options)
+    request = CreateKeyRequest(name=options.name, expires_days=options.expires_days)
+    made = create_key(request, laptop.owner(stores), stores)
+    print(made.key)
+    print(f"key {made.key_id} ({made.name}), expires {_day(made.expires)}; it is shown this once", file=sys.stderr)
+    return 0
+
+
+def _list_keys(options: argparse.Namespace) -> int:
+    stores = _stores(options)
+    for key in list_keys(ListKeysRequest(), laptop.owner(stores), stores).keys:
+        state = f"revoked {_day(key.revoked)}" if key.revoked else f"expires {_day(key.expires)}"
+        print(f"{key.key_id}  {state:20}  last used {_day(key.last_used):10}  {key.name}")
+    return 0
+
+
+def _revoke_key(options: argparse.Namespace) -> int:
+    stores = _stores(options)
+    done = revoke_key(RevokeKeyRequest(key_id=options.key_id), laptop.owner(stores), stores)
+    print(f"key {done.key_id} is refused from now on")
+    return 0
+
+
+def _sign_in(options: argparse.Namespace) -> int:
+    env = Path(options.data) / laptop.ENV_FILE
+    stores = _stores(options)
+    url = next((line.partition("=")[2] for line in env.read_text().splitlines() if line.startswith("CTRLB_URL=")), "")
+    print(laptop.sign_in_link(url, stores))
+    return 0
+
+
+def _stores(options: argparse.Namespace) -> Ports:
+    """The stores of a folder that a server has made, beside the server if it runs."""
+    folder = Path(options.data)
+    if not (folder / laptop.ENV_FILE).exists():
+        raise laptop.FolderFault(f"there is no data in {folder}; `serve` makes it, or name another with --data")
+    return embedded_ports(folder)
+
+
+def _day(us: int | None) -> str:
+    return "never" if us is None else datetime.datetime.fromtimestamp(us / 1_000_000, datetime.UTC).date().isoformat()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ctrlb", description="Claims between coding agents, and a memory of what their sessions did."
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(title="commands", required=True)
+
+    serve = commands.add_parser("serve", help="serve on this machine, with everything kept in one folder")
+    serve.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)"
+    )
+    serve.add_argument("--port", type=int, default=PORT, help="port; 0 picks a free one (default: %(default)s)")
+    _add_data(serve)
+    serve.set_defaults(command=_serve)
+
+    keys = commands.add_parser("keys", help="make, list and revoke keys").add_subparsers(
+        title="commands", required=True
+    )
+    create = keys.add_parser("create", help="make a key and print it, once")
+    create.add_argument("--name", required=True, help="what the key is for")
+    create.add_argument(
+        "--expires-days", type=int, choices=(30, 90, 365, 0), default=90, help="0 for never (default: %(default)s)"
+    )
+    _add_data(create)
+    create.set_defaults(command=_create_key)
+    listing = keys.add_parser("list", help="list keys, without their secrets")
+    _add_data(listing)
+    listing.set_defaults(command=_list_keys)
+    revoke = keys.add_parser("revoke", help="end a key, at once")
+    revoke.add_argument("key_id", help="the id that `keys list` shows")
+    _add_data(revoke)
+    revoke.set_defaults(command=_revoke_key)
+
+    sign_in = commands.add_parser("sign-in", help="print a new one-time sign-in link")
+    _add_data(sign_in)
+    sign_in.set_defaults(command=_sign_in)
+    return parser
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", default=FOLDER, help="folder that keeps everything (default: %(default)s)")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

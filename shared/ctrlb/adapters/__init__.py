@@ -1,0 +1,1 @@
+"""The stores behind the ports. An SDK's exceptions stop here."""

@@ -1,0 +1,158 @@
+"""Members, keys, settings and sign-ins in SQLite. Every read sees the last write: nothing is cached."""
+
+import dataclasses
+import json
+import sqlite3
+
+from ctrlb.adapters.sqlite_database import SqliteDatabase
+from ctrlb.domain.rows import Audit, Key, Member, Settings, SignIn
+
+IDENTITY_SCHEMA = """
+CREATE TABLE IF NOT EXISTS members (
+    workspace TEXT NOT NULL, user TEXT NOT NULL, role TEXT NOT NULL, active INTEGER NOT NULL,
+    PRIMARY KEY (workspace, user)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS keys (
+    workspace TEXT NOT NULL, key_id TEXT NOT NULL, user TEXT NOT NULL, name TEXT NOT NULL,
+    secret_sha256 TEXT NOT NULL, created_us INTEGER NOT NULL, expires_us INTEGER, revoked_us INTEGER,
+    last_used_us INTEGER,
+    PRIMARY KEY (workspace, key_id)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS settings (workspace TEXT PRIMARY KEY, settings TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sign_ins (
+    token_sha256 TEXT PRIMARY KEY, workspace TEXT NOT NULL, user TEXT NOT NULL, expires_us INTEGER NOT NULL,
+    once INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS audits (
+    workspace TEXT NOT NULL, ts_us INTEGER NOT NULL, user TEXT NOT NULL, action TEXT NOT NULL,
+    before TEXT NOT NULL, after TEXT NOT NULL
+);
+"""
+_KEY = "SELECT workspace, key_id, user, name, secret_sha256, created_us, expires_us, revoked_us, last_used_us FROM keys"
+_SIGN_IN = "token_sha256, workspace, user, expires_us"
+
+
+class SqliteIdentity:
+    """The port IdentityStore on one SQLite file."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    def key(self, workspace: str, key_id: str) -> Key | None:
+        """See IdentityStore.key."""
+        row = (
+            self._database.read().execute(f"{_KEY} WHERE workspace = ? AND key_id = ?", (workspace, key_id)).fetchone()
+        )
+        return Key(*row) if row else None
+
+    def add_key(self, key: Key, audit: Audit) -> None:
+        """See IdentityStore.add_key."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", dataclasses.astuple(key))
+            _record(connection, audit)
+
+        self._database.write(job)
+
+    def keys(self, workspace: str, user: str | None) -> list[Key]:
+        """See IdentityStore.keys."""
+        rows = self._database.read().execute(
+            f"{_KEY} WHERE workspace = ? AND (? IS NULL OR user = ?) ORDER BY created_us, key_id",
+            (workspace, user, user),
+        )
+        return [Key(*row) for row in rows]
+
+    def revoke_key(self, workspace: str, key_id: str, revoked_us: int, audit: Audit) -> None:
+        """See IdentityStore.revoke_key."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "UPDATE keys SET revoked_us = coalesce(revoked_us, ?) WHERE workspace = ? AND key_id = ?",
+                (revoked_us, workspace, key_id),
+            )
+            _record(connection, audit)
+
+        self._database.write(job)
+
+    def touch_key(self, workspace: str, key_id: str, used_us: int) -> None:
+        """See IdentityStore.touch_key."""
+        self._database.write(
+            lambda connection: connection.execute(
+                "UPDATE keys SET last_used_us = max(coalesce(last_used_us, 0), ?) WHERE workspace = ? AND key_id = ?",
+                (used_us, workspace, key_id),
+            )
+        )
+
+    def member(self, workspace: str, user: str) -> Member | None:
+        """See IdentityStore.member."""
+        row = (
+            self._database.read()
+            .execute("SELECT role, active FROM members WHERE workspace = ? AND user = ?", (workspace, user))
+            .fetchone()
+        )
+        return Member(workspace, user, row[0], bool(row[1])) if row else None
+
+    def put_member(self, member: Member, audit: Audit) -> None:
+        """See IdentityStore.put_member."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?)", dataclasses.astuple(member))
+            _record(connection, audit)
+
+        self._database.write(job)
+
+    def settings(self, workspace: str) -> Settings:
+        """See IdentityStore.settings."""
+        row = (
+            self._database.read().execute("SELECT settings FROM settings WHERE workspace = ?", (workspace,)).fetchone()
+        )
+        return Settings(**json.loads(row[0])) if row else Settings()
+
+    def change_settings(self, workspace: str, settings: Settings, audit: Audit) -> None:
+        """See IdentityStore.change_settings."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            text = json.dumps(dataclasses.asdict(settings))
+            connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (workspace, text))
+            _record(connection, audit)
+
+        self._database.write(job)
+
+    def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
+        """See IdentityStore.add_sign_in."""
+        self._database.write(
+            lambda connection: connection.execute(
+                "INSERT INTO sign_ins VALUES (?, ?, ?, ?, ?)", (*dataclasses.astuple(sign_in), once)
+            )
+        )
+
+    def sign_in(self, token_sha256: str) -> SignIn | None:
+        """See IdentityStore.sign_in."""
+        row = (
+            self._database.read()
+            .execute(f"SELECT {_SIGN_IN} FROM sign_ins WHERE token_sha256 = ? AND NOT once", (token_sha256,))
+            .fetchone()
+        )
+        return SignIn(*row) if row else None
+
+    def use_code(self, token_sha256: str) -> SignIn | None:
+        """See IdentityStore.use_code."""
+
+        def job(connection: sqlite3.Connection) -> SignIn | None:
+            row = connection.execute(
+                f"SELECT {_SIGN_IN} FROM sign_ins WHERE token_sha256 = ? AND once", (token_sha256,)
+            ).fetchone()
+            connection.execute("DELETE FROM sign_ins WHERE token_sha256 = ? AND once", (token_sha256,))
+            return SignIn(*row) if row else None
+
+        return self._database.write(job)
+
+    def remove_sign_in(self, token_sha256: str) -> None:
+        """See IdentityStore.remove_sign_in."""
+        self._database.write(
+            lambda connection: connection.execute("DELETE FROM sign_ins WHERE token_sha256 = ?", (token_sha256,))
+        )
+
+
+def _record(connection: sqlite3.Connection, audit: Audit) -> None:
+    connection.execute("INSERT INTO audits VALUES (?, ?, ?, ?, ?, ?)", dataclasses.astuple(audit))

@@ -1,0 +1,64 @@
+"""Who is calling, and what they may do. Source: the contract's "Run id and agent id", "Settings", "Errors"."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ctrlb.domain.errors import Forbidden, Invalid
+from ctrlb.domain.rows import Dataset, Settings
+
+Permission: TypeAlias = Literal[
+    "mcp.use", "sessions.write", "relay.write", "relay.read_all", "relay.manage", "members.manage"
+]
+
+ROLES: dict[str, frozenset[Permission]] = {
+    "Admin": frozenset(
+        ("mcp.use", "sessions.write", "relay.write", "relay.read_all", "relay.manage", "members.manage")
+    ),
+    "Member": frozenset(("mcp.use", "sessions.write", "relay.write")),
+    "Reader": frozenset(("mcp.use",)),
+}
+"""The built-in roles. A role that is not among them allows nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The user behind a request, with the settings of their workspace as they stand now."""
+
+    workspace: str
+    user: str
+    permissions: frozenset[Permission]
+    settings: Settings
+    token_sha256: str = ""
+    """The hash of a signed-in person's token; empty when a key called."""
+
+    @property
+    def is_person(self) -> bool:
+        """A person who signed in called, not a key."""
+        return self.token_sha256 != ""
+
+    def may(self, permission: Permission) -> bool:
+        """Whether the caller's role has the permission."""
+        return permission in self.permissions
+
+    @property
+    def seen_user(self) -> str | None:
+        """Whose rows the caller sees: their own, or everybody's (None) with `relay.read_all`."""
+        return None if self.may("relay.read_all") else self.user
+
+    def dataset_to_read(self, name: str) -> Dataset:
+        """A dataset of the caller's workspace, the sessions dataset when none is named.
+
+        Another one needs a grant, and until a workspace can grant datasets, `relay.read_all` is that
+        grant. Raises Forbidden.
+        """
+        own = self.settings.sessions_dataset
+        if name not in ("", own) and not self.may("relay.read_all"):
+            raise Forbidden(f"you have no grant to read the dataset {name}; your workspace's sessions go to {own}")
+        return Dataset(self.workspace, name or own)
+
+    def dataset_to_write(self, name: str) -> Dataset:
+        """The workspace's sessions dataset, the only one that is written to. Raises Invalid for another."""
+        own = self.settings.sessions_dataset
+        if name not in ("", own):
+            raise Invalid(f"dataset: writes go to {own}, the workspace's sessions dataset, not to {name}")
+        return Dataset(self.workspace, own)

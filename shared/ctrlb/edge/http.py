@@ -1,0 +1,169 @@
+"""The HTTP door: an API Gateway event (payload 2.0) becomes fields, and what was answered its response."""
+
+import base64
+import binascii
+import functools
+import json
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from pydantic_core import from_json
+
+from ctrlb.answers import Answered, Fields, answer, refuse
+from ctrlb.domain.errors import CtrlbError, Invalid, MethodNotAllowed, NotFound, TooLarge
+from ctrlb.edge.identity import identify
+from ctrlb.edge.log import log_request
+from ctrlb.models import Answer
+from ctrlb.operations import MCP_PATH, OPERATIONS, Operation, operation_of
+from ctrlb.wiring import ports
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+_TOO_LARGE = f"the body is larger than 4 MiB ({MAX_BODY_BYTES:,} bytes); send less in one call"
+
+Event = Mapping[str, Any]
+Response = dict[str, Any]
+Handler = Callable[[Event, Any], Response]
+
+
+def handler_for(run: Callable[..., Answer]) -> Handler:
+    """The Lambda handler of an operation."""
+    operation = operation_of(run)
+    ports()  # the stores are opened before the first request
+
+    def handler(event: Event, context: Any) -> Response:
+        started_s = time.perf_counter()
+        stores = ports()
+        answered = answer(
+            operation,
+            lambda: identify(event["headers"].get("authorization"), stores),
+            lambda: _fields(operation, event),
+            stores,
+        )
+        log_request(operation.name, "http", request_id(event), answered, started_s)
+        return response(answered, operation.http_fields)
+
+    return handler
+
+
+def refuse_unknown(event: Event, context: Any) -> Response:
+    """Answer what no route serves: 405 where the path knows other methods, else 404."""
+    return refusal(_unknown(event["requestContext"]["http"]["method"], event["rawPath"]), event)
+
+
+def refusal(error: CtrlbError, event: Event) -> Response:
+    """The response to a request that reaches no operation."""
+    started_s = time.perf_counter()
+    answered = refuse(error)
+    log_request("refuse_unknown", "http", request_id(event), answered, started_s)
+    return response(answered)
+
+
+def response(answered: Answered, shown: frozenset[str] | None = None) -> Response:
+    """What API Gateway sends: compact JSON, with only the `shown` fields of an answer where they are named."""
+    include = set(shown) if shown is not None and answered.status < 400 else None
+    body = answered.answer.model_dump_json(by_alias=True, exclude_unset=True, include=include)
+    headers = {"content-type": "application/json", **answered.headers}
+    return {"statusCode": answered.status, "headers": headers, "body": body, "isBase64Encoded": False}
+
+
+def header_value(headers: Mapping[str, str], name: str) -> str | None:
+    """A header's text, or None where it is absent, empty, or a variable that a client did not expand."""
+    value = headers.get(name, "").strip()
+    return None if not value or value.startswith("${") else value
+
+
+def _fields(operation: Operation, event: Event) -> Fields:
+    """What the caller sent. The path wins over the body, and the agent may come in a header."""
+    body = read_body(event)
+    takes_body = operation.method in ("POST", "PUT") or (operation.method == "DELETE" and body)
+    fault = ""
+    values: dict[str, Any]
+    if takes_body:
+        values, fault = _json_fields(operation, body)
+    else:
+        values = dict(parse_qsl(event.get("rawQueryString", ""), keep_blank_values=True))
+    if "agent" in operation.needs or operation.name == "peers":
+        values["agent"] = values.get("agent") or header_value(event["headers"], "x-ctrlb-agent")
+    values.update(event.get("pathParameters") or {})
+    return Fields(values, are_text=not takes_body, fault=fault)
+
+
+def read_body(event: Event) -> bytes:
+    """The body as bytes, inflated, at most MAX_BODY_BYTES of it."""
+    text = event.get("body") or ""
+    try:
+        body = base64.b64decode(text) if event.get("isBase64Encoded") else text.encode("utf-8", "surrogatepass")
+    except binascii.Error:
+        raise Invalid("the body is not the base64 that the request says it is") from None
+    encoding = event["headers"].get("content-encoding", "").strip().lower()
+    if encoding == "gzip":
+        body = _inflate(body)
+    elif encoding not in ("", "identity"):
+        raise Invalid(f"Content-Encoding: gzip or none is understood, not {encoding[:40]}")
+    if len(body) > MAX_BODY_BYTES:
+        raise TooLarge(_TOO_LARGE)
+    return body
+
+
+def _inflate(body: bytes) -> bytes:
+    inflater = zlib.decompressobj(wbits=31)
+    try:
+        inflated = inflater.decompress(body, MAX_BODY_BYTES + 1)
+    except zlib.error:
+        raise Invalid("the body is not the gzip that Content-Encoding says it is") from None
+    if len(inflated) <= MAX_BODY_BYTES and not inflater.eof:
+        raise Invalid("the gzip body ends too early; send it whole")
+    return inflated
+
+
+def _json_fields(operation: Operation, body: bytes) -> tuple[dict[str, Any], str]:
+    """The body's fields, and what is wrong with it as JSON, where its fields can be read all the same.
+
+    Python reads a little more than JSON allows (NaN, lone surrogates). It is only asked once the strict
+    reader has refused, so that the refusal can name the field.
+    """
+    fault = ""
+    try:
+        content = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        fault = f"the body is not JSON: {error}"
+        try:
+            content = json.loads(body)
+        except (ValueError, RecursionError):
+            raise Invalid(fault) from None
+    if operation.body_field:
+        if not isinstance(content, list):
+            raise Invalid("the body should be a JSON array of rows")
+        return {operation.body_field: content}, fault
+    if not isinstance(content, dict):
+        raise Invalid("the body should be a JSON object")
+    return content, fault
+
+
+@functools.cache
+def _segments(path: str) -> list[str]:
+    return path.split("/")
+
+
+def _unknown(method: str, path: str) -> NotFound | MethodNotAllowed:
+    asked = path.split("/")
+    allow = {operation.method for operation in OPERATIONS if _matches(_segments(operation.path), asked)}
+    if path == MCP_PATH:
+        allow.add("POST")
+    if allow:
+        return MethodNotAllowed(f"{method} is not served here", tuple(sorted(allow)))
+    return NotFound("there is nothing at this path; GET /openapi.json lists what is served")
+
+
+def _matches(segments: list[str], asked: list[str]) -> bool:
+    return len(segments) == len(asked) and all(
+        known == given or (known.startswith("{") and given) for known, given in zip(segments, asked, strict=True)
+    )
+
+
+def request_id(event: Event) -> str:
+    """The name under which the request stands in the log."""
+    return str(event["requestContext"].get("requestId", ""))

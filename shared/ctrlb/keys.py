@@ -1,0 +1,74 @@
+"""A person's keys: made, listed, revoked. The key itself is shown once; only a hash of it is kept."""
+
+import json
+
+from ctrlb.domain.access import Caller
+from ctrlb.domain.errors import NotFound
+from ctrlb.domain.key_format import secret_hash, written_key
+from ctrlb.domain.rows import Audit, Key
+from ctrlb.models import (
+    CreateKeyAnswer,
+    CreateKeyRequest,
+    KeyInfo,
+    ListKeysAnswer,
+    ListKeysRequest,
+    RevokeKeyAnswer,
+    RevokeKeyRequest,
+)
+from ctrlb.ports import Ports
+
+DAY_US = 86_400_000_000
+
+
+def create_key(request: CreateKeyRequest, caller: Caller, ports: Ports) -> CreateKeyAnswer:
+    """Make a key that acts as the caller."""
+    now_us = ports.clock.now_us()
+    secret = ports.random.secret()
+    key = Key(
+        workspace=caller.workspace,
+        key_id=ports.random.key_id(),
+        user=caller.user,
+        name=request.name,
+        secret_sha256=secret_hash(secret),
+        created_us=now_us,
+        expires_us=now_us + request.expires_days * DAY_US if request.expires_days else None,
+    )
+    ports.identity.add_key(key, _audit("create_key", key.key_id, caller, now_us))
+    return CreateKeyAnswer(
+        key=written_key(key.workspace, key.key_id, secret), key_id=key.key_id, name=key.name, expires=key.expires_us
+    )
+
+
+def list_keys(request: ListKeysRequest, caller: Caller, ports: Ports) -> ListKeysAnswer:
+    """The caller's keys, oldest first, revoked and expired ones too."""
+    keys = ports.identity.keys(caller.workspace, caller.user)
+    return ListKeysAnswer(
+        keys=[
+            KeyInfo(
+                key_id=key.key_id,
+                name=key.name,
+                user_name=key.user,
+                created=key.created_us,
+                expires=key.expires_us,
+                revoked=key.revoked_us,
+                last_used=key.last_used_us,
+            )
+            for key in keys
+        ]
+    )
+
+
+def revoke_key(request: RevokeKeyRequest, caller: Caller, ports: Ports) -> RevokeKeyAnswer:
+    """End a key of the caller's. Revoking it again keeps the first time."""
+    key = ports.identity.key(caller.workspace, request.key_id)
+    if key is None or key.user != caller.user:
+        raise NotFound(f"you have no key {request.key_id}; GET /ai/keys lists yours")
+    now_us = ports.clock.now_us()
+    ports.identity.revoke_key(
+        caller.workspace, request.key_id, now_us, _audit("revoke_key", request.key_id, caller, now_us)
+    )
+    return RevokeKeyAnswer(key_id=request.key_id, revoked=key.revoked_us or now_us)
+
+
+def _audit(action: str, key_id: str, caller: Caller, now_us: int) -> Audit:
+    return Audit(caller.workspace, now_us, caller.user, action, before="", after=json.dumps({"key_id": key_id}))

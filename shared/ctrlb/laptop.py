@@ -1,0 +1,96 @@
+"""Laptop mode's folder: its lock, its first person and key, and the file of variables for scripts."""
+
+import fcntl
+import os
+import shlex
+from pathlib import Path
+from typing import TextIO
+
+from ctrlb.domain.access import ROLES, Caller
+from ctrlb.domain.errors import CtrlbError
+from ctrlb.domain.rows import Audit, Member
+from ctrlb.edge.identity import identify
+from ctrlb.keys import create_key
+from ctrlb.models import CreateKeyRequest
+from ctrlb.ports import Ports
+from ctrlb.sign_in import new_code
+
+WORKSPACE = "local"
+FIRST_USER = "admin"
+ENV_FILE = "ctrlb.env"
+COMMAND_LINE = "command line"
+
+
+class FolderFault(Exception):
+    """The folder cannot be used; the text says why, in one line."""
+
+
+def open_folder(folder: Path) -> None:
+    """Make the folder, for its owner alone. Raises FolderFault when it cannot be written."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        probe = folder / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise FolderFault(f"the folder {folder} cannot be written: {error.strerror}") from None
+
+
+def lock_folder(folder: Path) -> TextIO:
+    """Take the folder for this server, until the process ends however it ends. Raises FolderFault."""
+    lock = (folder / "server.lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise FolderFault(
+            f"another server is running on the folder {folder}; stop it, or choose another DATA"
+        ) from None
+    return lock
+
+
+def owner(ports: Ports) -> Caller:
+    """The person whose laptop it is, for the command line. Added to the workspace at the first call."""
+    if ports.identity.member(WORKSPACE, FIRST_USER) is None:
+        now_us = ports.clock.now_us()
+        audit = Audit(WORKSPACE, now_us, COMMAND_LINE, "put_member", before="", after=f"{FIRST_USER}: Admin")
+        ports.identity.put_member(Member(WORKSPACE, FIRST_USER, "Admin"), audit)
+    return Caller(WORKSPACE, FIRST_USER, ROLES["Admin"], ports.identity.settings(WORKSPACE), COMMAND_LINE)
+
+
+def key_for_scripts(folder: Path, url: str, ports: Ports) -> str:
+    """The key in the folder's file of variables: the one that is there if it still works, else a new one.
+
+    The file, readable by its owner alone, gets the address of this start.
+    """
+    path = folder / ENV_FILE
+    key = _kept_key(path)
+    if key is None or not _works(key, ports):
+        request = CreateKeyRequest(name="first key, for scripts", expires_days=0)
+        key = create_key(request, owner(ports), ports).key
+    fresh = folder / f".{ENV_FILE}"
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(f"CTRLB_URL={shlex.quote(url)}\nCTRLB_KEY={shlex.quote(key)}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    return key
+
+
+def sign_in_link(url: str, ports: Ports) -> str:
+    """A link that signs the owner in, once, within ten minutes."""
+    caller = owner(ports)
+    return f"{url}/console/#code={new_code(caller.workspace, caller.user, ports)}"
+
+
+def _kept_key(path: Path) -> str | None:
+    if not path.exists():
+        return None
+    variables = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
+    return variables.get("CTRLB_KEY", "").strip("'\"") or None
+
+
+def _works(key: str, ports: Ports) -> bool:
+    try:
+        return identify(f"Bearer {key}", ports).workspace == WORKSPACE
+    except CtrlbError:
+        return False

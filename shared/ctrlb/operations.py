@@ -1,0 +1,230 @@
+"""The table of all operations: what each is called, asks, answers, needs, and where it is found.
+
+Everything that speaks of "all operations" reads it: the HTTP and MCP doors, the OpenAPI document, the
+test that holds template.yaml to it, and the one that proves each permission.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from ctrlb import claims, keys, models, notes, runs, service, sessions, settings, sign_in
+from ctrlb.domain.access import Permission
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that a caller can ask for, through either door."""
+
+    run: Callable[..., models.Answer]
+    """(request, caller, ports) -> answer"""
+    request: type[models.Request]
+    answer: type[models.Answer]
+    method: Literal["GET", "POST", "PUT", "DELETE"]
+    path: str
+    permission: Permission | None
+    """What the caller's role must allow; None for the few operations that anyone may call."""
+    status: int = 200
+    writes: bool = False
+    tool: bool = False
+    """Also a tool of the MCP server."""
+    needs: tuple[str, ...] = ()
+    """Fields that may come from a header, and must come from somewhere."""
+    persons_only: bool = False
+    """Refused to a key, whatever its role: a key could otherwise widen its own rights."""
+    body_field: str | None = None
+    """The field that a bare JSON body fills; otherwise the body is an object of fields."""
+    http_fields: frozenset[str] | None = None
+    """The fields of the answer that HTTP shows, where the contract's HTTP answer is shorter than the tool's."""
+    laptop_only: bool = False
+    """Served by laptop mode alone: elsewhere people sign in with an OpenID provider."""
+
+    @property
+    def name(self) -> str:
+        """One name everywhere: function, handler module, tool, heading."""
+        return self.run.__name__
+
+
+_SESSIONS = "/ai/sessions/{dataset}"
+_RUNS = "/ai/relay/{dataset}/runs"
+_RUN = _RUNS + "/{run_id}"
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        sessions.upload_records,
+        models.UploadRecordsRequest,
+        models.UploadRecordsAnswer,
+        "POST",
+        f"{_SESSIONS}/records",
+        "sessions.write",
+        status=202,
+        writes=True,
+        body_field="records",
+    ),
+    Operation(
+        sessions.search_sessions,
+        models.SearchSessionsRequest,
+        models.SearchSessionsAnswer,
+        "GET",
+        f"{_SESSIONS}/search",
+        "mcp.use",
+        tool=True,
+    ),
+    Operation(
+        sessions.find_command,
+        models.FindCommandRequest,
+        models.FindCommandAnswer,
+        "GET",
+        f"{_SESSIONS}/commands",
+        "mcp.use",
+        tool=True,
+    ),
+    Operation(
+        sessions.next_actions,
+        models.NextActionsRequest,
+        models.NextActionsAnswer,
+        "GET",
+        f"{_SESSIONS}/{{session_id}}/next",
+        "mcp.use",
+        tool=True,
+    ),
+    Operation(
+        sessions.fetch_records,
+        models.FetchRecordsRequest,
+        models.FetchRecordsAnswer,
+        "GET",
+        f"{_SESSIONS}/{{session_id}}/records",
+        "mcp.use",
+        tool=True,
+    ),
+    Operation(
+        notes.peers,
+        models.PeersRequest,
+        models.PeersAnswer,
+        "GET",
+        f"{_RUN}/peers",
+        "mcp.use",
+        tool=True,
+        needs=("run_id",),
+    ),
+    Operation(
+        notes.post,
+        models.PostRequest,
+        models.PostAnswer,
+        "POST",
+        f"{_RUN}/posts",
+        "relay.write",
+        status=201,
+        writes=True,
+        tool=True,
+        needs=("run_id", "agent"),
+        http_fields=frozenset({"ok"}),
+    ),
+    Operation(
+        claims.claim,
+        models.ClaimRequest,
+        models.ClaimAnswer,
+        "POST",
+        f"{_RUN}/claims",
+        "relay.write",
+        writes=True,
+        tool=True,
+        needs=("run_id", "agent"),
+    ),
+    Operation(
+        claims.release,
+        models.ReleaseRequest,
+        models.ReleaseAnswer,
+        "DELETE",
+        f"{_RUN}/claims",
+        "relay.write",
+        writes=True,
+        tool=True,
+        needs=("run_id", "agent"),
+    ),
+    Operation(
+        claims.check,
+        models.CheckRequest,
+        models.CheckAnswer,
+        "POST",
+        f"{_RUN}/check",
+        "relay.write",
+        writes=True,
+        needs=("run_id", "agent"),
+    ),
+    Operation(runs.list_runs, models.ListRunsRequest, models.ListRunsAnswer, "GET", _RUNS, "mcp.use"),
+    Operation(runs.get_run, models.GetRunRequest, models.GetRunAnswer, "GET", _RUN, "mcp.use", needs=("run_id",)),
+    Operation(
+        settings.get_settings,
+        models.GetSettingsRequest,
+        models.SettingsAnswer,
+        "GET",
+        "/ai/relay/settings",
+        "mcp.use",
+    ),
+    Operation(
+        settings.change_settings,
+        models.ChangeSettingsRequest,
+        models.SettingsAnswer,
+        "PUT",
+        "/ai/relay/settings",
+        "relay.manage",
+        writes=True,
+        persons_only=True,
+    ),
+    Operation(
+        keys.create_key,
+        models.CreateKeyRequest,
+        models.CreateKeyAnswer,
+        "POST",
+        "/ai/keys",
+        "mcp.use",
+        status=201,
+        writes=True,
+        persons_only=True,
+    ),
+    Operation(
+        keys.list_keys, models.ListKeysRequest, models.ListKeysAnswer, "GET", "/ai/keys", "mcp.use", persons_only=True
+    ),
+    Operation(
+        keys.revoke_key,
+        models.RevokeKeyRequest,
+        models.RevokeKeyAnswer,
+        "DELETE",
+        "/ai/keys/{key_id}",
+        "mcp.use",
+        writes=True,
+        persons_only=True,
+    ),
+    Operation(
+        sign_in.sign_in,
+        models.SignInRequest,
+        models.SignInAnswer,
+        "POST",
+        "/ai/sign-in",
+        None,
+        writes=True,
+        laptop_only=True,
+    ),
+    Operation(
+        sign_in.sign_out,
+        models.SignOutRequest,
+        models.SignOutAnswer,
+        "POST",
+        "/ai/sign-out",
+        "mcp.use",
+        writes=True,
+        persons_only=True,
+        laptop_only=True,
+    ),
+    Operation(service.health, models.HealthRequest, models.HealthAnswer, "GET", "/health", None),
+    Operation(service.openapi, models.OpenApiRequest, models.OpenApiAnswer, "GET", "/openapi.json", None),
+)
+
+MCP_PATH = "/mcp"
+"""The one path that is no operation: the MCP server, whose tools are."""
+
+
+def operation_of(run: Callable[..., models.Answer]) -> Operation:
+    """The table's row for an operation's function."""
+    return next(operation for operation in OPERATIONS if operation.run is run)

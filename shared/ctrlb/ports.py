@@ -1,0 +1,216 @@
+"""What the operations ask of the world. The docstrings are the contract, kept by every adapter.
+
+`tests/contract` runs one suite per port over every adapter there is. Every method may raise
+`Unavailable` when its store does not answer in time; then the caller was promised nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from ctrlb.domain.rows import (
+    AgentActivity,
+    Audit,
+    ClaimRow,
+    Dataset,
+    Edit,
+    Event,
+    Key,
+    Member,
+    Run,
+    RunSummary,
+    SessionRow,
+    Settings,
+    SignIn,
+)
+from ctrlb.domain.words import Term
+
+Order: TypeAlias = Literal["newest", "oldest"]
+
+
+class NumberTaken(Exception):
+    """The record already has a row with this number; nothing was written."""
+
+
+class SessionTaken(Exception):
+    """A session of the upload belongs to another user; nothing was written."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(session_id)
+        self.session_id = session_id
+
+
+class RelayStore(Protocol):
+    """The append-only record of runs: a numbered record for each resource, and events beside them."""
+
+    def append(self, run: Run, row: ClaimRow) -> None:
+        """Write one row of a record durably, or raise NumberTaken and write nothing."""
+
+    def last(self, run: Run, key: str) -> ClaimRow | None:
+        """The newest row of the key's record, including every append that has returned."""
+
+    def last_of_each(self, run: Run, keys: Sequence[str]) -> list[ClaimRow | None]:
+        """`last` for each of at most 64 keys, in their order."""
+
+    def add_event(self, run: Run, event: Event) -> None:
+        """Write one event durably. Two equal events are two rows."""
+
+    def newest(self, run: Run, limit: int) -> list[Event]:
+        """The run's events and claim rows, newest first, including every write that has returned."""
+
+
+class RunStore(Protocol):
+    """What the Runs page shows, derived from the rows. May lag behind them by a second or two."""
+
+    def runs(
+        self, dataset: Dataset, now_us: int, before: tuple[int, str] | None, limit: int, user: str | None
+    ) -> list[RunSummary]:
+        """Runs by (started, run_id), newest first, strictly below `before`; of `user` those with a row of theirs."""
+
+    def run(self, run: Run, now_us: int, user: str | None) -> RunSummary | None:
+        """One run, or None when it has no row, or none of `user` where one is named."""
+
+    def agents(self, run: Run) -> list[AgentActivity]:
+        """Every agent with a row in the run, in order of its first."""
+
+    def resources(self, run: Run, limit: int) -> tuple[list[ClaimRow], int]:
+        """The last row of each record, newest first, at most `limit`; and how many records there are."""
+
+    def edits(self, run: Run, limit: int) -> list[Edit]:
+        """The newest edits of the run's session rows, newest first, at most `limit`."""
+
+
+class SessionStore(Protocol):
+    """The session rows by identity. A write is in every read that starts after it returned."""
+
+    def write(self, dataset: Dataset, user: str, rows: Sequence[SessionRow], written_us: int) -> None:
+        """Write all rows durably, or raise SessionTaken and write none.
+
+        A session belongs to the user of its first write. A row with the identity of an earlier one
+        takes its place. `rows` holds no identity twice.
+        """
+
+    def owner(self, dataset: Dataset, session_id: str) -> str | None:
+        """The user that the session belongs to, or None when it has no row."""
+
+    def rows(
+        self, dataset: Dataset, session_id: str, seq_from: int, seq_to: int, limit: int, body_chars: int
+    ) -> list[SessionRow]:
+        """Rows with seq_from <= seq <= seq_to by (seq, block_idx); of each body the first `body_chars`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One page of a search, and how many hits there are in all, counted up to the cap."""
+
+    total: int
+    rows: list[SessionRow]
+    """With whole bodies for `search` (the snippet is cut from them), with empty ones for `commands`."""
+
+
+class SessionIndex(Protocol):
+    """Search over session rows. A write is found within a second or two after it returned."""
+
+    def search(
+        self,
+        dataset: Dataset,
+        term: Term,
+        *,
+        user: str | None,
+        session_id: str | None,
+        tool: str | None,
+        order: Order,
+        one_per_session: bool,
+        offset: int,
+        limit: int,
+    ) -> Found:
+        """Rows whose text or command has the term's words in order, next to each other.
+
+        Ordered by (ts, session_id, seq, block_idx), all one direction. With `one_per_session` the
+        first hit of each session, and `total` counts sessions. Counting stops at MAX_COUNTED + 1.
+        """
+
+    def commands(self, dataset: Dataset, text: str, *, user: str | None, offset: int, limit: int) -> Found:
+        """Tool calls whose folded command contains the (already folded) text, newest first."""
+
+
+class IdentityStore(Protocol):
+    """Workspaces' members, keys, settings and sign-ins."""
+
+    def key(self, workspace: str, key_id: str) -> Key | None:
+        """The key as it is stored, revoked or not."""
+
+    def add_key(self, key: Key, audit: Audit) -> None:
+        """Write a new key; its id is random and taken to be new."""
+
+    def keys(self, workspace: str, user: str | None) -> list[Key]:
+        """The keys of a user, or of the workspace, oldest first, revoked ones too."""
+
+    def revoke_key(self, workspace: str, key_id: str, revoked_us: int, audit: Audit) -> None:
+        """Mark the key revoked; one that is revoked already keeps its first time."""
+
+    def touch_key(self, workspace: str, key_id: str, used_us: int) -> None:
+        """Note that the key was used; callers do so at most once an hour for a key."""
+
+    def member(self, workspace: str, user: str) -> Member | None:
+        """The person, active or not."""
+
+    def put_member(self, member: Member, audit: Audit) -> None:
+        """Add the person, or change their role or status."""
+
+    def settings(self, workspace: str) -> Settings:
+        """The workspace's settings; the defaults when it has changed none."""
+
+    def change_settings(self, workspace: str, settings: Settings, audit: Audit) -> None:
+        """Replace the settings and record the change."""
+
+    def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
+        """Keep a session (`once=False`) or a one-time code (`once=True`)."""
+
+    def sign_in(self, token_sha256: str) -> SignIn | None:
+        """The session with this token's hash, expired or not."""
+
+    def use_code(self, token_sha256: str) -> SignIn | None:
+        """Take a one-time code: of any number of callers, one gets it."""
+
+    def remove_sign_in(self, token_sha256: str) -> None:
+        """End a session; one that is unknown is no error."""
+
+
+class Clock(Protocol):
+    """The present, and waiting."""
+
+    def now_us(self) -> int:
+        """Microseconds since the epoch by the wall clock."""
+
+    def elapsed_s(self) -> float:
+        """Seconds on a clock that never goes back, for bounds on how long a call may take."""
+
+    def wait_ms(self, ms: int) -> None:
+        """Return after `ms` milliseconds."""
+
+
+class Randomness(Protocol):
+    """Names and secrets that nobody can guess."""
+
+    def request_id(self) -> str:
+        """A name for one call, never given twice."""
+
+    def key_id(self) -> str:
+        """12 letters and digits."""
+
+    def secret(self) -> str:
+        """43 letters and digits: 256 random bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """All that an operation may reach."""
+
+    relay: RelayStore
+    runs: RunStore
+    sessions: SessionStore
+    index: SessionIndex
+    identity: IdentityStore
+    clock: Clock
+    random: Randomness

@@ -1,0 +1,152 @@
+"""What the Runs page shows: the list of runs, and one run with what the detectors find in it."""
+
+import base64
+import json
+
+from ctrlb.domain.access import Caller
+from ctrlb.domain.detectors import Finding, duplicate_edits, silent_agents
+from ctrlb.domain.errors import Invalid, NotFound
+from ctrlb.domain.rows import AgentActivity, ClaimRow, Run, RunSummary
+from ctrlb.domain.run_rules import is_live, is_silent, resource_state
+from ctrlb.models import (
+    DetectorFinding,
+    DetectorRow,
+    GetRunAnswer,
+    GetRunRequest,
+    ListRunsAnswer,
+    ListRunsRequest,
+    RunAgent,
+    RunListItem,
+    RunResource,
+    RunStatus,
+)
+from ctrlb.notes import peer_events
+from ctrlb.ports import Ports
+
+RUN_EVENTS = 500
+RUN_RESOURCES = 500
+RUN_EDITS = 5_000
+"""How many of a run's newest edits the detectors look at."""
+RUNS_READ = 1_000
+"""How many runs one call looks at for those of the asked status; the cursor goes on from there."""
+
+
+def list_runs(request: ListRunsRequest, caller: Caller, ports: Ports) -> ListRunsAnswer:
+    """The runs that the caller has a row in, or all with `relay.read_all`, newest started first."""
+    dataset = caller.dataset_to_read(request.dataset)
+    now_us = ports.clock.now_us()
+    before = _read_cursor(request.cursor) if request.cursor else None
+    items: list[RunListItem] = []
+    for _ in range(0, RUNS_READ, request.limit):
+        page = ports.runs.runs(dataset, now_us, before, request.limit, caller.seen_user)
+        for summary in page:
+            status = _status(summary, caller, now_us)
+            if request.status in ("all", status):
+                items.append(_list_item(summary, status))
+            before = (summary.started_us, summary.run_id)
+            if len(items) == request.limit:
+                break
+        if len(items) == request.limit or len(page) < request.limit:
+            break
+    more = before is not None and bool(ports.runs.runs(dataset, now_us, before, 1, caller.seen_user))
+    return ListRunsAnswer(runs=items, next_cursor=_written_cursor(before) if more and before else None)
+
+
+def get_run(request: GetRunRequest, caller: Caller, ports: Ports) -> GetRunAnswer:
+    """One run, if the caller sees a row of it; the answer does not tell an unknown run from a hidden one."""
+    run = Run(caller.dataset_to_read(request.dataset), request.run_id)
+    now_us = ports.clock.now_us()
+    summary = ports.runs.run(run, now_us, caller.seen_user)
+    if summary is None:
+        raise NotFound(f"you see no row of the run {request.run_id} in {run.dataset.name}")
+    status = _status(summary, caller, now_us)
+    activities = ports.runs.agents(run)
+    resources, resources_total = ports.runs.resources(run, RUN_RESOURCES)
+    silent_after_us = caller.settings.silent_after_seconds * 1_000_000
+    live = status == "live"
+    findings = [
+        *duplicate_edits(ports.runs.edits(run, RUN_EDITS)),
+        *silent_agents(activities, now_us, silent_after_us, live),
+    ]
+    return GetRunAnswer(
+        run_id=request.run_id,
+        status=status,
+        started=summary.started_us,
+        last=summary.last_us,
+        agents=[_agent(activity, live and is_silent(activity, now_us, silent_after_us)) for activity in activities],
+        events=peer_events(ports.relay.newest(run, RUN_EVENTS), now_us),
+        events_total=summary.events,
+        resources=[_resource(row, now_us) for row in resources],
+        resources_total=resources_total,
+        detectors=[_finding(finding) for finding in findings],
+    )
+
+
+def _status(summary: RunSummary, caller: Caller, now_us: int) -> RunStatus:
+    lease_us = caller.settings.lease_seconds * 1_000_000
+    return "live" if is_live(summary.last_us, summary.held > 0, now_us, lease_us) else "done"
+
+
+def _list_item(summary: RunSummary, status: RunStatus) -> RunListItem:
+    return RunListItem(
+        run_id=summary.run_id,
+        status=status,
+        started=summary.started_us,
+        last=summary.last_us,
+        agents=summary.agents,
+        events=summary.events,
+        held=summary.held,
+    )
+
+
+def _agent(activity: AgentActivity, silent: bool) -> RunAgent:
+    return RunAgent(
+        agent=activity.holder.agent,
+        user_name=activity.holder.user,
+        first=activity.first_us,
+        last=activity.last_us,
+        silent=silent,
+        sessions=list(activity.session_ids),
+    )
+
+
+def _resource(row: ClaimRow, now_us: int) -> RunResource:
+    return RunResource(
+        resource=row.resource,
+        key=row.key,
+        state=resource_state(row, now_us),
+        agent=row.holder.agent,
+        ts=row.ts_us,
+        lease_until=row.lease_until_us or None,
+    )
+
+
+def _finding(finding: Finding) -> DetectorFinding:
+    return DetectorFinding(
+        detector=finding.detector,
+        key=finding.key,
+        agents=list(finding.agents),
+        message=finding.message,
+        rows=[
+            DetectorRow(agent=row.agent, ts=row.ts_us, session_id=row.session_id, seq=row.seq, block_idx=row.block_idx)
+            for row in finding.rows
+        ],
+    )
+
+
+def _written_cursor(before: tuple[int, str]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(before).encode()).decode()
+
+
+def _read_cursor(cursor: str) -> tuple[int, str]:
+    try:
+        started_us, run_id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+    except ValueError:
+        raise _no_cursor() from None
+    if not isinstance(started_us, int) or not isinstance(run_id, str) or not 0 <= started_us < 2**63:
+        raise _no_cursor()
+    return started_us, run_id
+
+
+def _no_cursor() -> Invalid:
+    return Invalid("cursor: should be the next_cursor of an earlier answer; leave it out for the first page")

@@ -1,0 +1,34 @@
+"""A workspace's Relay settings. Source: the contract's "Settings"."""
+
+import dataclasses
+import json
+
+from ctrlb.domain.access import Caller
+from ctrlb.domain.rows import Audit, Settings
+from ctrlb.models import ChangeSettingsRequest, GetSettingsRequest, SettingsAnswer
+from ctrlb.ports import Ports
+
+
+def get_settings(request: GetSettingsRequest, caller: Caller, ports: Ports) -> SettingsAnswer:
+    """The settings, for anyone in the workspace."""
+    return _answer(caller.settings)
+
+
+def change_settings(request: ChangeSettingsRequest, caller: Caller, ports: Ports) -> SettingsAnswer:
+    """Change what the request names and record who changed what. Later claims go by the new lease."""
+    before = ports.identity.settings(caller.workspace)
+    after = dataclasses.replace(before, **request.model_dump(exclude_unset=True))
+    audit = Audit(
+        workspace=caller.workspace,
+        ts_us=ports.clock.now_us(),
+        user=caller.user,
+        action="change_settings",
+        before=json.dumps(dataclasses.asdict(before)),
+        after=json.dumps(dataclasses.asdict(after)),
+    )
+    ports.identity.change_settings(caller.workspace, after, audit)
+    return _answer(after)
+
+
+def _answer(settings: Settings) -> SettingsAnswer:
+    return SettingsAnswer(**dataclasses.asdict(settings))

@@ -1,0 +1,40 @@
+"""A person's session on a laptop: a one-time code, printed by the server, becomes a bearer token."""
+
+from ctrlb.domain.access import Caller
+from ctrlb.domain.errors import SignInRefused
+from ctrlb.domain.key_format import secret_hash
+from ctrlb.domain.rows import SignIn
+from ctrlb.models import SignInAnswer, SignInRequest, SignOutAnswer, SignOutRequest
+from ctrlb.ports import Ports
+
+TOKEN_PREFIX = "ctrlbs_"
+CODE_US = 600_000_000
+"""A code is good for ten minutes."""
+SESSION_US = 12 * 3_600_000_000
+"""A person's session ends after twelve hours."""
+
+
+def new_code(workspace: str, user: str, ports: Ports) -> str:
+    """Make a code that signs `user` in, once."""
+    code = ports.random.secret()
+    sign_in = SignIn(secret_hash(code), workspace, user, ports.clock.now_us() + CODE_US)
+    ports.identity.add_sign_in(sign_in, once=True)
+    return code
+
+
+def sign_in(request: SignInRequest, caller: Caller | None, ports: Ports) -> SignInAnswer:
+    """Take the code, which nobody can use again, and open a session."""
+    code = ports.identity.use_code(secret_hash(request.code))
+    now_us = ports.clock.now_us()
+    if code is None or code.expires_us <= now_us:
+        raise SignInRefused("the code was used or has expired; start the server again, or run `ctrlb sign-in`")
+    token = TOKEN_PREFIX + ports.random.secret()
+    session = SignIn(secret_hash(token), code.workspace, code.user, now_us + SESSION_US)
+    ports.identity.add_sign_in(session, once=False)
+    return SignInAnswer(token=token, user_name=code.user, expires=session.expires_us)
+
+
+def sign_out(request: SignOutRequest, caller: Caller, ports: Ports) -> SignOutAnswer:
+    """End the session that the call was made in."""
+    ports.identity.remove_sign_in(caller.token_sha256)
+    return SignOutAnswer(ok=True)

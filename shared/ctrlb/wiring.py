@@ -1,0 +1,43 @@
+"""Environment to adapters: the only place that chooses. Everything above knows the ports alone."""
+
+import functools
+import os
+from pathlib import Path
+
+from ctrlb.adapters.system import SystemClock, SystemRandomness
+from ctrlb.ports import Ports
+
+DATA_FOLDER = "CTRLB_DATA"
+"""The variable that names laptop mode's folder."""
+
+
+@functools.cache
+def ports() -> Ports:
+    """This process's stores, opened at the first call."""
+    folder = os.environ.get(DATA_FOLDER)
+    if folder is None:
+        raise RuntimeError(f"no store is configured: {DATA_FOLDER} names the folder of the embedded stores")
+    return embedded_ports(Path(folder))
+
+
+def embedded_ports(folder: Path) -> Ports:
+    """The stores of laptop mode, in two files: uploads do not keep claims waiting."""
+    from ctrlb.adapters.sqlite_database import SqliteDatabase
+    from ctrlb.adapters.sqlite_identity import IDENTITY_SCHEMA, SqliteIdentity
+    from ctrlb.adapters.sqlite_relay import RELAY_SCHEMA, SqliteRelay
+    from ctrlb.adapters.sqlite_runs import SqliteRuns
+    from ctrlb.adapters.sqlite_sessions import SESSIONS_SCHEMA, SqliteSessions
+
+    relay_file, sessions_file = folder / "relay.db", folder / "sessions.db"
+    relay = SqliteDatabase(relay_file, RELAY_SCHEMA + IDENTITY_SCHEMA)
+    sessions_database = SqliteDatabase(sessions_file, SESSIONS_SCHEMA, attach={"relay": relay_file})
+    sessions = SqliteSessions(sessions_database)
+    return Ports(
+        relay=SqliteRelay(relay),
+        runs=SqliteRuns(sessions_database),
+        sessions=sessions,
+        index=sessions,
+        identity=SqliteIdentity(relay),
+        clock=SystemClock(),
+        random=SystemRandomness(),
+    )
