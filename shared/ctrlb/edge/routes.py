@@ -81,7 +81,8 @@ def _loader(functions: Path) -> Callable[[str], Handler]:
     def load(module: str) -> Handler:
         if module not in handlers:
             spec = importlib.util.spec_from_file_location(f"functions.{module}", functions / f"{module}.py")
-            assert spec is not None and spec.loader is not None  # the name comes from the template
+            assert spec is not None
+            assert spec.loader is not None  # the name comes from the template
             loaded = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(loaded)
             handlers[module] = loaded.handler
