@@ -14,7 +14,7 @@ from ctrlb.domain.errors import CtrlbError
 from ctrlb.keys import create_key, list_keys, revoke_key
 from ctrlb.models import CreateKeyRequest, ListKeysRequest, RevokeKeyRequest
 from ctrlb.ports import Ports
-from ctrlb.wiring import DATA_FOLDER, embedded_ports
+from ctrlb.wiring import DATA_FOLDER, embedded
 
 PROJECT = Path(__file__).resolve().parents[2]
 PORT = 8321
@@ -89,43 +89,42 @@ The log is in {folder / "ctrlb.log"}. Ctrl-C stops; everything is kept in {folde
 
 
 def _create_key(options: argparse.Namespace) -> int:
-    stores = _stores(options)
     request = CreateKeyRequest(name=options.name, expires_days=options.expires_days)
-    made = create_key(request, laptop.owner(stores), stores)
+    with _stores(options) as stores:
+        made = create_key(request, laptop.owner(stores), stores)
     print(made.key)
     print(f"key {made.key_id} ({made.name}), expires {_day(made.expires)}; it is shown this once", file=sys.stderr)
     return 0
 
 
 def _list_keys(options: argparse.Namespace) -> int:
-    stores = _stores(options)
-    for key in list_keys(ListKeysRequest(), laptop.owner(stores), stores).keys:
+    with _stores(options) as stores:
+        keys = list_keys(ListKeysRequest(), laptop.owner(stores), stores).keys
+    for key in keys:
         state = f"revoked {_day(key.revoked)}" if key.revoked else f"expires {_day(key.expires)}"
         print(f"{key.key_id}  {state:20}  last used {_day(key.last_used):10}  {key.name}")
     return 0
 
 
 def _revoke_key(options: argparse.Namespace) -> int:
-    stores = _stores(options)
-    done = revoke_key(RevokeKeyRequest(key_id=options.key_id), laptop.owner(stores), stores)
+    with _stores(options) as stores:
+        done = revoke_key(RevokeKeyRequest(key_id=options.key_id), laptop.owner(stores), stores)
     print(f"key {done.key_id} is refused from now on")
     return 0
 
 
 def _sign_in(options: argparse.Namespace) -> int:
-    env = Path(options.data) / laptop.ENV_FILE
-    stores = _stores(options)
-    url = next((line.partition("=")[2] for line in env.read_text().splitlines() if line.startswith("CTRLB_URL=")), "")
-    print(laptop.sign_in_link(url, stores))
+    with _stores(options) as stores:
+        print(laptop.sign_in_link(laptop.variables(Path(options.data))["CTRLB_URL"], stores))
     return 0
 
 
-def _stores(options: argparse.Namespace) -> Ports:
+def _stores(options: argparse.Namespace) -> contextlib.AbstractContextManager[Ports]:
     """The stores of a folder that a server has made, beside the server if it runs."""
     folder = Path(options.data)
     if not (folder / laptop.ENV_FILE).exists():
         raise laptop.FolderFault(f"there is no data in {folder}; `serve` makes it, or name another with --data")
-    return embedded_ports(folder)
+    return embedded(folder)
 
 
 def _day(us: int | None) -> str:

@@ -62,8 +62,7 @@ def key_for_scripts(folder: Path, url: str, ports: Ports) -> str:
 
     The file, readable by its owner alone, gets the address of this start.
     """
-    path = folder / ENV_FILE
-    key = _kept_key(path)
+    key = variables(folder).get("CTRLB_KEY")
     if key is None or not _works(key, ports):
         request = CreateKeyRequest(name="first key, for scripts", expires_days=0)
         key = create_key(request, owner(ports), ports).key
@@ -72,7 +71,7 @@ def key_for_scripts(folder: Path, url: str, ports: Ports) -> str:
         file.write(f"CTRLB_URL={shlex.quote(url)}\nCTRLB_KEY={shlex.quote(key)}\n")
         file.flush()
         os.fsync(file.fileno())
-    fresh.replace(path)
+    fresh.replace(folder / ENV_FILE)
     return key
 
 
@@ -82,11 +81,11 @@ def sign_in_link(url: str, ports: Ports) -> str:
     return f"{url}/console/#code={new_code(caller.workspace, caller.user, ports)}"
 
 
-def _kept_key(path: Path) -> str | None:
-    if not path.exists():
-        return None
-    variables = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
-    return variables.get("CTRLB_KEY", "").strip("'\"") or None
+def variables(folder: Path) -> dict[str, str]:
+    """What the folder's file of variables says; nothing when there is none."""
+    path = folder / ENV_FILE
+    words = shlex.split(path.read_text()) if path.exists() else []
+    return dict(word.split("=", 1) for word in words if "=" in word)
 
 
 def _works(key: str, ports: Ports) -> bool:

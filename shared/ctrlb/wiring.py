@@ -1,7 +1,10 @@
 """Environment to adapters: the only place that chooses. Everything above knows the ports alone."""
 
+import atexit
+import contextlib
 import functools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from ctrlb.adapters.system import SystemClock, SystemRandomness
@@ -17,11 +20,14 @@ def ports() -> Ports:
     folder = os.environ.get(DATA_FOLDER)
     if folder is None:
         raise RuntimeError(f"no store is configured: {DATA_FOLDER} names the folder of the embedded stores")
-    return embedded_ports(Path(folder))
+    stores = contextlib.ExitStack()
+    atexit.register(stores.close)
+    return stores.enter_context(embedded(Path(folder)))
 
 
-def embedded_ports(folder: Path) -> Ports:
-    """The stores of laptop mode, in two files: uploads do not keep claims waiting."""
+@contextlib.contextmanager
+def embedded(folder: Path) -> Iterator[Ports]:
+    """The stores of laptop mode, open for a while, in two files: uploads do not keep claims waiting."""
     from ctrlb.adapters.sqlite_database import SqliteDatabase
     from ctrlb.adapters.sqlite_identity import IDENTITY_SCHEMA, SqliteIdentity
     from ctrlb.adapters.sqlite_relay import RELAY_SCHEMA, SqliteRelay
@@ -32,12 +38,16 @@ def embedded_ports(folder: Path) -> Ports:
     relay = SqliteDatabase(relay_file, RELAY_SCHEMA + IDENTITY_SCHEMA)
     sessions_database = SqliteDatabase(sessions_file, SESSIONS_SCHEMA, attach={"relay": relay_file})
     sessions = SqliteSessions(sessions_database)
-    return Ports(
-        relay=SqliteRelay(relay),
-        runs=SqliteRuns(sessions_database),
-        sessions=sessions,
-        index=sessions,
-        identity=SqliteIdentity(relay),
-        clock=SystemClock(),
-        random=SystemRandomness(),
-    )
+    try:
+        yield Ports(
+            relay=SqliteRelay(relay),
+            runs=SqliteRuns(sessions_database),
+            sessions=sessions,
+            index=sessions,
+            identity=SqliteIdentity(relay),
+            clock=SystemClock(),
+            random=SystemRandomness(),
+        )
+    finally:
+        sessions_database.close()
+        relay.close()

@@ -8,7 +8,7 @@ Checkpoints run on a thread of their own, never on the path of a request.
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +19,8 @@ BUSY_TIMEOUT_MS = 5_000
 """How long a write waits for another process, such as the command line beside the server."""
 READ_CACHE_KIB = 1_024
 WRITE_CACHE_KIB = 16_384
+MAX_LOG_PAGES = 8_192
+"""32 MiB: how long the write-ahead log may grow while writes never pause, before they are made to."""
 
 T = TypeVar("T")
 
@@ -27,26 +29,36 @@ class _Write(Generic[T]):
     """A write that waits for its turn, then its outcome."""
 
     def __init__(self, job: Callable[[sqlite3.Connection], T]) -> None:
-        self.job = job
+        self._job = job
+        self._result: T | None = None
+        self._raised: Exception | None = None
+        self._committed = False
+        self._failure: sqlite3.Error | None = None
         self.done = False
-        self.result: T | None = None
-        self.error: Exception | None = None
 
     def run(self, connection: sqlite3.Connection) -> None:
         """Do the job within its own savepoint: a job that raises leaves no trace of itself."""
         connection.execute("SAVEPOINT job")
         try:
-            self.result = self.job(connection)
+            self._result = self._job(connection)
         except Exception as error:
             connection.execute("ROLLBACK TO job")
-            self.error = error
+            self._raised = error
         connection.execute("RELEASE job")
 
+    def settle(self, committed: bool, failure: sqlite3.Error | None) -> None:
+        """Note how the transaction of the job ended. What has not been settled was not written."""
+        self._committed, self._failure, self.done = committed, failure, True
+
     def outcome(self) -> T:
-        """What the job returned, or raise what it raised."""
-        if self.error is not None:
-            raise self.error
-        return self.result  # type: ignore[return-value]  # set by run, which set done
+        """What the job returned, or raise what it raised, or Unavailable when the store failed."""
+        if not self._committed:
+            raise _unavailable("written", self._failure) from self._failure
+        if isinstance(self._raised, sqlite3.Error) and _is_outage(self._raised):
+            raise _unavailable("written", self._raised) from self._raised
+        if self._raised is not None:
+            raise self._raised
+        return self._result  # type: ignore[return-value]  # set by run, or it raised
 
 
 class SqliteDatabase:
@@ -55,44 +67,51 @@ class SqliteDatabase:
     def __init__(self, path: Path, schema: str, attach: dict[str, Path] | None = None) -> None:
         """Open or create the file and run `schema`, which must be repeatable.
 
-        `attach` names further files that reads may join, by schema name.
+        `attach` names further files that reads may join, by schema name. They must exist by the first read.
         """
         self._path = path
         self._attach = attach or {}
-        self._threads = threading.local()
-        self._readers: list[sqlite3.Connection] = []
+        self._readers: dict[threading.Thread, sqlite3.Connection] = {}
+        self._readers_lock = threading.Lock()
         self._waiting: deque[_Write[Any]] = deque()
-        self._lock = threading.Lock()
+        self._write_lock = threading.Lock()
         self._closed = threading.Event()
         self._writer = self._connect(WRITE_CACHE_KIB)
         self._writer.execute("PRAGMA journal_mode=WAL")
         self._writer.execute("PRAGMA synchronous=FULL")
+        self._writer.execute("PRAGMA fullfsync=ON")  # macOS: a plain fsync leaves it in the drive's cache
         self._writer.execute("PRAGMA wal_autocheckpoint=0")
-        self._writer.executescript(schema)
+        self._writer.executescript(f"BEGIN IMMEDIATE; {schema}; COMMIT")
         self._checkpointer = threading.Thread(target=self._checkpoint, name=f"checkpoint {path.name}", daemon=True)
         self._checkpointer.start()
 
     def read(self) -> sqlite3.Connection:
-        """This thread's own connection, for reads. Each statement sees every write that has returned."""
-        connection: sqlite3.Connection | None = getattr(self._threads, "connection", None)
-        if connection is None:
-            connection = self._connect(READ_CACHE_KIB)
-            connection.execute("PRAGMA query_only=ON")
-            for name, path in self._attach.items():
-                connection.execute(f"ATTACH DATABASE ? AS {name}", (str(path),))
-            self._threads.connection = connection
-            self._readers.append(connection)
-        return connection
+        """This thread's own connection, for reads. Each statement sees every write that has returned.
+
+        That holds once the rows of the statement before are all fetched, or its cursor is gone.
+        """
+        connection = self._readers.get(threading.current_thread())
+        return self._new_reader() if connection is None else connection
+
+    def select(self, statement: str, parameters: Sequence[object] | dict[str, object] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a query, over every write that has returned. Raises Unavailable when it cannot be read."""
+        try:
+            return self.read().execute(statement, parameters).fetchall()
+        except sqlite3.Error as error:
+            if _is_outage(error):
+                raise _unavailable("read", error) from error
+            raise
 
     def write(self, job: Callable[[sqlite3.Connection], T]) -> T:
         """Run `job` alone in a transaction and return its result once that is on the disk.
 
-        What the job raises is raised here and undoes what it wrote. Raises Unavailable when the file
-        cannot be written: the disk is full, or another process holds it for over BUSY_TIMEOUT_MS.
+        What the job raises is raised here and undoes what it wrote. The job may run on another caller's
+        thread and must not write through this database itself. Raises Unavailable when the file cannot be
+        written: the disk is full, or another process holds it for over BUSY_TIMEOUT_MS.
         """
         write = _Write(job)
         self._waiting.append(write)
-        with self._lock:
+        with self._write_lock:
             if not write.done:
                 self._commit_all_waiting()
         return write.outcome()
@@ -101,7 +120,7 @@ class SqliteDatabase:
         """Fold the write-ahead log into the file and close. No call may be under way."""
         self._closed.set()
         self._checkpointer.join()
-        for reader in self._readers:
+        for reader in self._readers.values():
             reader.close()
         self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._writer.close()
@@ -113,28 +132,63 @@ class SqliteDatabase:
         connection.execute("PRAGMA temp_store=MEMORY")
         return connection
 
+    def _new_reader(self) -> sqlite3.Connection:
+        """Connect this thread, and disconnect those that have ended: servers start and end threads freely."""
+        connection = self._connect(READ_CACHE_KIB)
+        for name, path in self._attach.items():
+            connection.execute(f"ATTACH DATABASE ? AS {name}", (str(path),))
+        connection.execute("PRAGMA query_only=ON")
+        with self._readers_lock:
+            for thread in [thread for thread in self._readers if not thread.is_alive()]:
+                self._readers.pop(thread).close()
+            self._readers[threading.current_thread()] = connection
+        return connection
+
     def _commit_all_waiting(self) -> None:
         """Commit the writes that wait now; those that come meanwhile find the next turn."""
         writes = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        committed, failure = False, None
         try:
             self._writer.execute("BEGIN IMMEDIATE")
             for write in writes:
                 write.run(self._writer)
             self._writer.execute("COMMIT")
+            committed = True
         except sqlite3.Error as error:
-            if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
-            for write in writes:
-                write.error = Unavailable(f"the store could not write ({error}); send the same again")
+            failure = error
         finally:
             for write in writes:
-                write.done = True
+                write.settle(committed, failure)
+            if not committed:
+                self._roll_back()
+
+    def _roll_back(self) -> None:
+        try:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+        except sqlite3.Error:
+            return  # every write of it has failed already; the next one finds the transaction open and comes here
 
     def _checkpoint(self) -> None:
         connection = self._connect(READ_CACHE_KIB)
         while not self._closed.wait(CHECKPOINT_EVERY_S):
             try:
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            except sqlite3.OperationalError:
-                continue  # somebody else is at it; the next turn comes
+                _, log_pages, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                if log_pages > MAX_LOG_PAGES:
+                    # The log starts anew only when all of it is in the file, which steady writing prevents.
+                    with self._write_lock:
+                        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            except sqlite3.Error:
+                continue  # another process is at it, or the disk is full; the next turn comes
         connection.close()
+
+
+def _is_outage(error: sqlite3.Error) -> bool:
+    """Whether the store failed, as opposed to a constraint that did its work or a statement that is wrong."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    return code not in (sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_ERROR)
+
+
+def _unavailable(done: str, failure: sqlite3.Error | None) -> Unavailable:
+    reason = f" ({failure})" if failure else ""
+    return Unavailable(f"the store could not be {done}{reason}; send the same again later")

@@ -1,0 +1,64 @@
+"""What the suites share: embedded stores in a folder of their own, and a clock that a test moves."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ctrlb.adapters.system import SystemRandomness
+from ctrlb.domain.access import ROLES, Caller
+from ctrlb.domain.rows import Settings
+from ctrlb.ports import Ports
+from ctrlb.wiring import embedded
+
+NOW_US = 1_793_000_000_000_000
+
+
+class HandClock:
+    """A clock that stands still unless somebody waits or moves it. `on_wait` lets a rival in meanwhile."""
+
+    def __init__(self) -> None:
+        self.us = NOW_US
+        self.on_wait: Callable[[], None] = lambda: None
+
+    def now_us(self) -> int:
+        return self.us
+
+    def elapsed_s(self) -> float:
+        return self.us / 1_000_000
+
+    def wait_ms(self, ms: int) -> None:
+        self.us += ms * 1_000
+        self.on_wait()
+
+    def move_s(self, seconds: float) -> None:
+        self.us += int(seconds * 1_000_000)
+
+
+class CountedRandomness(SystemRandomness):
+    """Request ids in a known order."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+
+    def request_id(self) -> str:
+        return f"request-{next(self._numbers)}"
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def stores(tmp_path: Path, clock: HandClock) -> Iterator[Ports]:
+    """The embedded stores, with a clock that the test moves."""
+    with embedded(tmp_path) as ports:
+        yield replace(ports, clock=clock, random=CountedRandomness())
+
+
+def caller_named(user: str, role: str = "Member", settings: Settings | None = None) -> Caller:
+    """A caller of the workspace `acme`, by key."""
+    return Caller("acme", user, ROLES[role], settings or Settings())

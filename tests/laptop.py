@@ -1,0 +1,76 @@
+"""A laptop-mode server as a process of its own, for tests that speak to it as a client would."""
+
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO
+
+from ctrlb.laptop import variables
+
+PROJECT = Path(__file__).resolve().parents[1]
+START_TIMEOUT_S = 30.0
+
+
+class Laptop:
+    """`python -m ctrlb serve` on a free port and a folder of the test's."""
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ctrlb", "serve", "--port", str(port), "--data", str(folder)],
+            cwd=PROJECT,
+            env={**os.environ, "PYTHONPATH": str(PROJECT / "shared")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.greeting = self._read_greeting()
+        self.url = variables(folder)["CTRLB_URL"]
+        self.key = variables(folder)["CTRLB_KEY"]
+
+    @property
+    def sign_in_code(self) -> str:
+        """The one-time code of the sign-in link that was printed."""
+        match = re.search(r"#code=(\w+)", self.greeting)
+        assert match, self.greeting
+        return match[1]
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """Interrupt it as Ctrl-C does, and return its exit status."""
+        return self._end(signal.SIGINT)
+
+    def _end(self, how: signal.Signals) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        status = self.process.wait(timeout=15)
+        self._output.close()
+        return status
+
+    @property
+    def _output(self) -> IO[str]:
+        assert self.process.stdout is not None
+        return self.process.stdout
+
+    def _read_greeting(self) -> str:
+        """What it prints up to its last line. Raises AssertionError when it does not get so far."""
+        lines: list[str] = []
+        give_up_s = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < give_up_s and not (lines and lines[-1].startswith("The log is in")):
+            ready, _, _ = select.select([self._output], [], [], 1.0)
+            if ready:
+                line = self._output.readline()
+                if not line:
+                    break
+                lines.append(line)
+        greeting = "".join(lines)
+        assert "is ready at" in greeting, greeting
+        return greeting
