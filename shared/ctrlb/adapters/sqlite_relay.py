@@ -34,7 +34,8 @@ CREATE TABLE IF NOT EXISTS relay_rows (
 );
 CREATE UNIQUE INDEX IF NOT EXISTS relay_records
     ON relay_rows (workspace, dataset, run_id, key, number) WHERE number IS NOT NULL;
-CREATE INDEX IF NOT EXISTS relay_times ON relay_rows (workspace, dataset, run_id, ts_us, user, agent);
+CREATE INDEX IF NOT EXISTS relay_times
+    ON relay_rows (workspace, dataset, run_id, ts_us, arrival, user, agent);
 CREATE TABLE IF NOT EXISTS run_agents (
     workspace TEXT NOT NULL,
     dataset TEXT NOT NULL,
