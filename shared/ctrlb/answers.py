@@ -7,7 +7,7 @@ import logging
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -18,6 +18,7 @@ from ctrlb.operations import Operation
 from ctrlb.ports import Ports
 
 _log = logging.getLogger(__name__)
+Admitted = TypeVar("Admitted")
 
 STATUSES: dict[type[errors.CtrlbError], int] = {
     errors.Invalid: 400,
@@ -84,10 +85,10 @@ def answer(
         return refuse(error, caller)
 
 
-def admit(identify: Callable[[], Caller]) -> Caller | Answered:
-    """The caller, or the answer to one who cannot be let in. Never raises."""
+def admit(let_in: Callable[[], Admitted]) -> Admitted | Answered:
+    """What `let_in` returns, or the answer to one who cannot be let in. Never raises."""
     try:
-        return identify()
+        return let_in()
     except Exception as error:
         return refuse(error)
 

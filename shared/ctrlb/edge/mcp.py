@@ -1,29 +1,35 @@
 """The MCP door: `ANY /mcp` by the official SDK, stateless, through Mangum. Its tools are operations.
 
-A request is let in before the SDK sees it, so a refused key gets the same answer as over HTTP. The SDK
-costs seconds to import; only this module does.
+A request is let in before the SDK sees it, so a refused key gets the same answer as over HTTP. What the
+SDK sees is made here: the body, and of the headers those that it reads. The SDK costs seconds to import;
+only this module does.
 """
 
 import asyncio
 import functools
 import threading
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import mcp_types as mcp
 from mangum import Mangum
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.transport_security import TransportSecuritySettings
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from pydantic_core import from_json
 
 from ctrlb import __version__
 from ctrlb.answers import Answered, Fields, admit, answer, refuse
 from ctrlb.domain.access import Caller
-from ctrlb.domain.errors import CtrlbError, Forbidden, Invalid, MethodNotAllowed
-from ctrlb.edge.http import Event, Handler, Response, header_value, read_body, refusal, request_id, response
+from ctrlb.domain.errors import Forbidden, Invalid, MethodNotAllowed
+from ctrlb.edge.http import Event, Handler, Response, header_value, read_body, request_id, response
 from ctrlb.edge.identity import identify
 from ctrlb.edge.log import log_request
-from ctrlb.operations import OPERATIONS, Operation
+from ctrlb.models import Answer
+from ctrlb.operations import MCP_PATH, OPERATIONS, Operation
 from ctrlb.wiring import ports
 
 INSTRUCTIONS = """\
@@ -34,8 +40,22 @@ Before you choose a task: call `peers`. Before you work on a file or task: call 
 To learn from the past: `search_sessions` for words, `find_command` for shell commands, then \
 `next_actions` for what happened after a hit and `fetch_records` to read around it."""
 
-_CALLER = "ctrlb.caller"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_CALL = "ctrlb.call"
+_FROM_HEADERS = {"run_id": "x-ctrlb-run", "agent": "x-ctrlb-agent"}
 _TOOLS = {operation.name: operation for operation in OPERATIONS if operation.tool}
+
+
+@dataclass(slots=True)
+class _Call:
+    """A request that was let in, and what came of the tool it called."""
+
+    caller: Caller
+    headers: Mapping[str, str]
+    body: bytes
+    name: str = "serve_mcp"
+    answered: Answered | None = None
+    """None for a request that calls no tool: the SDK answers those."""
 
 
 def mcp_handler() -> Handler:
@@ -45,92 +65,107 @@ def mcp_handler() -> Handler:
 
     def handler(event: Event, context: Any) -> Response:
         started_s = time.perf_counter()
-        try:
-            body = _checked_body(event)
-        except CtrlbError as error:
-            return refusal(error, event)
-        admitted = admit(lambda: identify(event["headers"].get("authorization"), ports()))
-        if isinstance(admitted, Answered):
-            log_request("serve_mcp", "mcp", request_id(event), admitted, started_s)
-            return response(admitted)
-        if not hasattr(threads, "serve"):
-            threads.serve = _sdk()  # an event loop, and so the SDK's tasks, belong to one thread
-        served: Response = threads.serve(
-            {**event, "body": body.decode("utf-8", "replace"), "isBase64Encoded": False, _CALLER: admitted}, context
-        )
+        call = admit(lambda: _let_in(event))
+        if isinstance(call, Answered):
+            log_request("serve_mcp", "mcp", request_id(event), call, started_s)
+            return response(call)
+        if not hasattr(threads, "sdk"):
+            threads.sdk = _Sdk()
+        served: Response = threads.sdk.serve(call, context)
+        answered = call.answered or Answered(served["statusCode"], Answer(), caller=call.caller)
+        log_request(call.name, "mcp", request_id(event), answered, started_s)
         return served
 
     return handler
 
 
-def _checked_body(event: Event) -> bytes:
-    """The body of a POST. GET would open a stream that never ends, and there is no session to DELETE."""
+def _let_in(event: Event) -> _Call:
+    """The call, once it is clear who makes it. GET would open a stream that never ends, and there is no
+    session to DELETE."""
     method = event["requestContext"]["http"]["method"]
     if method != "POST":
         raise MethodNotAllowed(f"{method} is not served here; the MCP server takes POST", ("POST",))
-    return read_body(event)
+    _check_origin(event)
+    caller = identify(event["headers"].get("authorization"), ports())
+    return _Call(caller, event["headers"], read_body(event))
 
 
-def _sdk() -> Mangum:
-    """The SDK's server behind Mangum, its lifespan entered once: the session manager can run only once."""
-    server: Server[Any] = Server(
-        "ctrlb",
-        version=__version__,
-        title="CtrlB",
-        instructions=INSTRUCTIONS,
-        on_list_tools=_list_tools,
-        on_call_tool=_call_tool,
-    )
-    app = server.streamable_http_app(
-        json_response=True,
-        stateless_http=True,
-        # The SDK's allow-list knows localhost only. A browser cannot add our Authorization header unasked.
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-    )
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    loop.run_until_complete(app.router.lifespan_context(app).__aenter__())
-    return Mangum(app, lifespan="off")
+def _check_origin(event: Event) -> None:
+    """Refuse the page of another site, as the protocol asks: names can be made to point at this machine."""
+    origin = event["headers"].get("origin")
+    if origin and urlsplit(origin).hostname not in (*_LOOPBACK, event["requestContext"].get("domainName")):
+        raise Forbidden("a page of another origin may not call the MCP server; call it without an Origin header")
+
+
+class _Sdk:
+    """The SDK's server behind Mangum, for one thread: an event loop, and so the SDK's tasks, belong to one."""
+
+    def __init__(self) -> None:
+        server: Server[Any] = Server(
+            "ctrlb",
+            version=__version__,
+            title="CtrlB",
+            instructions=INSTRUCTIONS,
+            get_tool_input_schema=lambda name: None,  # no argument comes in an Mcp-Param header
+            on_list_tools=_list_tools,
+            on_call_tool=_call_tool,
+        )
+        manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        # A manager can run only once, so Mangum must not do it for every event; and it runs only while this is kept.
+        self._running = manager.run()
+        loop.run_until_complete(self._running.__aenter__())
+        self._mangum = Mangum(manager.asgi_app, lifespan="off")
+
+    def serve(self, call: _Call, context: Any) -> Response:
+        """Let the SDK answer. It is told that JSON is sent and wanted, since nothing else is spoken here."""
+        headers = {name: value for name, value in call.headers.items() if name.startswith("mcp-")}
+        event = {
+            "version": "2.0",
+            "requestContext": {"http": {"method": "POST", "path": MCP_PATH, "sourceIp": ""}},
+            "headers": headers | {"content-type": "application/json", "accept": "application/json, text/event-stream"},
+            "body": call.body,
+            _CALL: call,
+        }
+        served: Response = self._mangum(event, context)
+        return served
 
 
 async def _list_tools(
     context: ServerRequestContext[Any], params: mcp.PaginatedRequestParams | None
 ) -> mcp.ListToolsResult:
-    caller, _ = _who(context)
+    caller = _call(context).caller
     return mcp.ListToolsResult(tools=[_tool(name) for name, operation in _TOOLS.items() if _is_on(operation, caller)])
 
 
 async def _call_tool(context: ServerRequestContext[Any], params: mcp.CallToolRequestParams) -> mcp.CallToolResult:
-    started_s = time.perf_counter()
-    caller, event = _who(context)
+    call = _call(context)
     operation = _TOOLS.get(params.name)
-    answered = _answer(operation, caller, event, dict(params.arguments or {}))
-    log_request(operation.name if operation else "unknown_tool", "mcp", request_id(event), answered, started_s)
-    text = answered.answer.model_dump_json(by_alias=True, exclude_unset=True)
+    call.name = operation.name if operation else "unknown_tool"
+    call.answered = _answer(operation, call, dict(params.arguments or {}))
+    text = call.answered.answer.model_dump_json(by_alias=True, exclude_unset=True)
     content: list[mcp.ContentBlock] = [mcp.TextContent(type="text", text=text)]
-    if answered.status >= 400:
+    if call.answered.status >= 400:
         return mcp.CallToolResult(content=content, is_error=True)
-    return mcp.CallToolResult(
-        content=content,
-        structured_content=answered.answer.model_dump(mode="json", by_alias=True, exclude_unset=True),
-    )
+    return mcp.CallToolResult(content=content, structured_content=from_json(text))
 
 
-def _answer(operation: Operation | None, caller: Caller, event: Event, arguments: dict[str, Any]) -> Answered:
+def _answer(operation: Operation | None, call: _Call, arguments: dict[str, Any]) -> Answered:
     if operation is None:
-        return refuse(Invalid(f"there is no such tool; the tools are {', '.join(_TOOLS)}"), caller)
-    if not _is_on(operation, caller):
+        return refuse(Invalid(f"there is no such tool; the tools are {', '.join(_TOOLS)}"), call.caller)
+    if not _is_on(operation, call.caller):
         return refuse(
             Forbidden(
                 f"write tools are off on this workspace's MCP server, {operation.name} among them; "
                 "ask your CtrlB administrator"
             ),
-            caller,
+            call.caller,
         )
-    for name, header in (("run_id", "x-ctrlb-run"), ("agent", "x-ctrlb-agent")):
-        if name in operation.request.model_fields:
-            arguments[name] = arguments.get(name) or header_value(event["headers"], header)
-    return answer(operation, lambda: caller, lambda: Fields(arguments), ports())
+    for name, header in _FROM_HEADERS.items():
+        if name in operation.request.model_fields and arguments.get(name) in (None, ""):
+            arguments[name] = header_value(call.headers, header)
+    return answer(operation, lambda: call.caller, lambda: Fields(arguments), ports())
 
 
 def _is_on(operation: Operation, caller: Caller) -> bool:
@@ -140,12 +175,14 @@ def _is_on(operation: Operation, caller: Caller) -> bool:
 @functools.cache
 def _tool(name: str) -> mcp.Tool:
     operation = _TOOLS[name]
-    # Codex runs a tool unasked only if it is read-only, or neither destructive nor open to the world.
+    arguments = operation.request.model_json_schema()
+    del arguments["description"]  # the tool's own
     return mcp.Tool(
         name=name,
         description=" ".join((operation.request.__doc__ or "").split()),
-        input_schema=_lean(operation.request.model_json_schema()),
+        input_schema=_lean(arguments),
         output_schema=_lean(operation.answer.model_json_schema(mode="serialization")),
+        # Codex runs a tool unasked only if it is read-only, or neither destructive nor open to the world.
         annotations=mcp.ToolAnnotations(
             read_only_hint=not operation.writes,
             destructive_hint=False,
@@ -156,7 +193,7 @@ def _tool(name: str) -> mcp.Tool:
 
 
 def _lean(schema: Any) -> Any:
-    """The schema without titles and empty defaults: every session pays for these words in context."""
+    """The schema without titles and empty defaults: every session pays for these words in its context."""
     if isinstance(schema, list):
         return [_lean(item) for item in schema]
     if not isinstance(schema, dict):
@@ -168,8 +205,8 @@ def _lean(schema: Any) -> Any:
     }
 
 
-def _who(context: ServerRequestContext[Any]) -> tuple[Caller, Event]:
-    """The caller that was let in, and the event they came with."""
+def _call(context: ServerRequestContext[Any]) -> _Call:
+    """The call that the SDK is answering."""
     assert context.request is not None  # every request comes over HTTP
-    event: Event = context.request.scope["aws.event"]
-    return event[_CALLER], event
+    call: _Call = context.request.scope["aws.event"][_CALL]
+    return call
