@@ -1,0 +1,74 @@
+"""The text of a session row: what is searched, how commands compare, and the snippet around a hit."""
+
+import json
+from typing import Any, TypeAlias
+
+from ctrlb.domain.term_places import find_term
+from ctrlb.domain.words import Term, plain
+
+MAX_COUNTED = 10_000
+"""Hits are counted exactly up to here, and pages reach no further."""
+SNIPPET_CHARS = 300
+
+Json: TypeAlias = "str | bool | _Object | list[Json] | None"
+
+
+def searchable_text(command: str, body: str) -> str:
+    """The command and the body as they are searched, in the case they were written in.
+
+    A JSON body is its decoded keys and values, in order. Terminal escapes are gone, controls are spaces,
+    and the text is in NFC.
+    """
+    text = _decoded(body)
+    return plain(f"{command}\n{text}" if command else text)
+
+
+def fold(command: str) -> str:
+    """The command as find_command compares it: every run of white space is one space, none at the ends."""
+    return " ".join(command.split())
+
+
+def snippet(text: str, term: Term, size: int = SNIPPET_CHARS) -> str:
+    """At most `size` characters of a `searchable_text`, with the term's first place in their middle.
+
+    A phrase that is longer than the snippet is shown from its beginning; a text without it, from its own.
+    """
+    start, end = find_term(text, term) or (0, 0)
+    start -= max(0, size - (end - start)) // 2
+    start = max(0, min(start, len(text) - size))
+    return text[start : start + size]
+
+
+class _Object(tuple[tuple[str, "Json"], ...]):
+    """A JSON object as its pairs, so that a key that comes twice is kept twice."""
+
+    __slots__ = ()
+
+
+def _decoded(body: str) -> str:
+    """The keys and values of a JSON body, a line each; a body that is not JSON as it is."""
+    if body[:1] not in ("{", "[", '"'):
+        return body
+    try:
+        # Numbers stay as they were written.
+        value = json.loads(body, object_pairs_hook=_Object, parse_int=str, parse_float=str, parse_constant=str)
+    except (ValueError, RecursionError):  # brackets nested too deep
+        return body
+    return "\n".join(_strings(value))
+
+
+def _strings(value: Any) -> list[str]:
+    """All keys and values of a decoded JSON text, in the order in which they stand there."""
+    strings: list[str] = []
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            strings.append(value)
+        elif isinstance(value, _Object):
+            waiting.extend(part for pair in reversed(value) for part in reversed(pair))
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))
+        else:
+            strings.append(json.dumps(value))  # true, false, null
+    return strings
