@@ -93,7 +93,13 @@ def _let_in(event: Event) -> _Call:
 def _check_origin(event: Event) -> None:
     """Refuse the page of another site, as the protocol asks: names can be made to point at this machine."""
     origin = event["headers"].get("origin")
-    if origin and urlsplit(origin).hostname not in (*_LOOPBACK, event["requestContext"].get("domainName")):
+    if origin is None:
+        return
+    try:
+        host = urlsplit(origin).hostname or ""
+    except ValueError:
+        host = ""
+    if host not in (*_LOOPBACK, event["requestContext"].get("domainName")):
         raise Forbidden("a page of another origin may not call the MCP server; call it without an Origin header")
 
 
