@@ -40,11 +40,12 @@ class HandClock:
 class CountedRandomness(SystemRandomness):
     """Request ids in a known order."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "request") -> None:
+        self._name = name
         self._numbers = itertools.count()
 
     def request_id(self) -> str:
-        return f"request-{next(self._numbers)}"
+        return f"{self._name}-{next(self._numbers)}"
 
 
 @pytest.fixture

@@ -1,10 +1,8 @@
 """The contract's "How a claim is decided", with rivals let in at the moments that matter."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.conftest import NOW_US, HandClock, caller_named
 
 from ctrlb.claims import CALL_BUDGET_S, check, claim, release
 from ctrlb.domain.claim_rules import MAX_CLOCK_SKEW_US
@@ -12,7 +10,9 @@ from ctrlb.domain.errors import Invalid, Unavailable
 from ctrlb.domain.rows import ClaimRow, Dataset, Run, Settings
 from ctrlb.models import CheckRequest, ClaimAnswer, ClaimRequest, PeersRequest, ReleaseAnswer, ReleaseRequest
 from ctrlb.notes import peers
-from ctrlb.ports import NumberTaken, Ports, RelayStore
+from ctrlb.ports import Ports
+from tests.conftest import NOW_US, HandClock, caller_named
+from tests.relay_doubles import AlwaysTaken, AnswersLost, PassingRelay
 
 ANN = caller_named("ann")
 BOB = caller_named("bob")
@@ -33,21 +33,6 @@ def give(stores: Ports, agent: str, *, finished: bool = True, user: str = "ann")
 
 def kinds(stores: Ports) -> list[str]:
     return [event.kind for event in peers(PeersRequest(run_id=RUN, limit=500), ANN, stores).events]
-
-
-class AnswersLost:
-    """A store whose write arrives, but whose answer does not: the SDK sends it again and meets its own row."""
-
-    def __init__(self, inner: RelayStore) -> None:
-        self._inner = inner
-
-    def append(self, run: Run, row: ClaimRow) -> None:
-        self._inner.append(run, row)
-        raise NumberTaken
-
-    def __getattr__(self, name: str) -> Callable[..., object]:
-        method: Callable[..., object] = getattr(self._inner, name)
-        return method
 
 
 def test_a_free_resource_is_held_for_the_lease(stores: Ports, clock: HandClock) -> None:
@@ -150,14 +135,14 @@ def test_a_rival_between_the_look_and_the_write_wins(stores: Ports, clock: HandC
     take(stores, "a")
     give(stores, "a", finished=False)
 
-    class RivalFirst(AnswersLost):
+    class RivalFirst(PassingRelay):
         rivals = 1
 
         def append(self, run: Run, row: ClaimRow) -> None:
             if row.number > 0 and self.rivals:
                 self.rivals -= 1
                 assert take(stores, "rival").held
-            self._inner.append(run, row)
+            super().append(run, row)
 
     refused = take(replace(stores, relay=RivalFirst(stores.relay)), "b")
     assert refused.held_by == "rival"
@@ -182,15 +167,8 @@ def test_a_claim_that_takes_too_long_promises_nothing(stores: Ports, clock: Hand
 
 
 def test_a_record_that_is_always_taken_ends_in_a_bound(stores: Ports) -> None:
-    class NeverFree(AnswersLost):
-        def append(self, run: Run, row: ClaimRow) -> None:
-            raise NumberTaken
-
-        def last(self, run: Run, key: str) -> ClaimRow | None:
-            return None
-
     with pytest.raises(Unavailable):
-        take(replace(stores, relay=NeverFree(stores.relay)), "a")
+        take(replace(stores, relay=AlwaysTaken(stores.relay)), "a")
 
 
 def test_absolute_and_relative_spellings_meet_on_one_key(stores: Ports) -> None:

@@ -1,0 +1,72 @@
+"""Who may import whom. The arrows keep the rules pure, the doors thin and the SDKs in their adapters."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+PACKAGE = PROJECT / "shared" / "ctrlb"
+OPERATIONS = frozenset({"claims", "keys", "notes", "runs", "service", "sessions", "settings", "sign_in"})
+BY_EVERYBODY = frozenset({"ctrlb"})  # the package itself, for its version
+
+MAY_IMPORT: dict[str, frozenset[str]] = {
+    "domain": frozenset({"domain"}),
+    "ports": frozenset({"domain"}),
+    "models": frozenset({"domain", "pydantic", "pydantic_core"}),
+    "operations of the table": frozenset({"domain", "ports", "models", "notes", "openapi"}),
+    "operations": frozenset({"domain", "models", *OPERATIONS}),
+    "openapi": frozenset({"models", "operations", "pydantic"}),
+    "answers": frozenset({"domain", "models", "operations", "ports", "pydantic"}),
+    "adapters": frozenset({"domain", "ports", "adapters"}),
+    "wiring": frozenset({"adapters", "ports"}),
+    "edge": frozenset(
+        {"answers", "domain", "edge", "models", "operations", "ports", "sign_in", "wiring"}
+        | {"aws_lambda_powertools", "mangum", "mcp", "mcp_types", "pydantic_core", "uvicorn", "yaml"}
+    ),
+    "laptop": frozenset({"domain", "edge", "keys", "models", "ports", "sign_in"}),
+    "__main__": frozenset({"domain", "edge", "keys", "laptop", "models", "ports", "wiring", "pydantic"}),
+    "functions": frozenset({"edge", *OPERATIONS}),
+}
+
+
+def layer_of(path: Path) -> str:
+    if path.parent == PROJECT / "functions":
+        return "functions"
+    name = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return "operations of the table" if name in OPERATIONS else name
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The layers and packages that the module imports, the standard library apart."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "ctrlb":
+            names = [
+                f"ctrlb.{alias.name}" if (PACKAGE / f"{alias.name}.py").exists() else "ctrlb" for alias in node.names
+            ]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] not in sys.stdlib_module_names:
+                yield parts[1] if parts[0] == "ctrlb" and len(parts) > 1 else parts[0]
+
+
+MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
+MODULES += sorted((PROJECT / "functions").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PROJECT)))
+def test_a_module_imports_only_what_its_layer_may(path: Path) -> None:
+    assert set(imported(path)) - BY_EVERYBODY <= MAY_IMPORT[layer_of(path)]
+
+
+def test_the_mcp_sdk_is_imported_by_its_door_alone() -> None:
+    """It costs a second to import."""
+    users = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if {"mcp", "mcp_types"} & set(imported(path))]
+    assert [str(path) for path in users] == ["edge/mcp.py"]
