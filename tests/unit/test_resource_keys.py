@@ -56,8 +56,9 @@ def test_the_vectors_decide(case: dict[str, Any]) -> None:
 def test_a_key_is_its_own_key_with_and_without_the_cwd_or_the_text_is_refused(resource: str, cwd: str | None) -> None:
     try:
         key = resource_key(resource, cwd)
-    except Invalid as error:
-        assert error.message.startswith(("resource: ", "cwd: "))
+    except Invalid as refused:
+        named = refused.message.startswith(("resource: ", "cwd: "))
+        assert named
         return
     assert key.startswith(("path:", "name:"))
     assert resource_key(key, cwd) == key

@@ -1,0 +1,37 @@
+"""One fixture for each port, made once with every adapter that there is."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ctrlb.ports import Ports, RelayStore
+from ctrlb.wiring import embedded
+from tests.contract.relay_adapters import RELAY_ADAPTERS, Opening
+
+
+@pytest.fixture(params=list(RELAY_ADAPTERS))
+def relay_adapter(request: pytest.FixtureRequest) -> str:
+    """The name of an adapter of RelayStore."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def open_relay(relay_adapter: str) -> Opening:
+    """Opens the adapter's store in a folder, as often as the test wants."""
+    return RELAY_ADAPTERS[relay_adapter]
+
+
+@pytest.fixture
+def relay(open_relay: Opening, tmp_path: Path) -> Iterator[RelayStore]:
+    """An empty store."""
+    with open_relay(tmp_path) as store:
+        yield store
+
+
+@pytest.fixture(params=[pytest.param(embedded, id="sqlite")])
+def all_stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ports]:
+    """Empty stores that belong together: what one writes, RunStore shows."""
+    with request.param(tmp_path) as ports:
+        yield ports
