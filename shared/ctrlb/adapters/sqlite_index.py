@@ -1,0 +1,187 @@
+"""The search index of a dataset in SQLite: its words and its commands.
+
+Python cuts the words (`ctrlb.domain.words`) and FTS5 only keeps them: its `ascii` tokenizer, given `.` and `+`,
+cuts what is already cut at the spaces between. So the semantics are the reference's, to the letter.
+
+- `words_<dataset>` has three columns: `runs`, `wholes` (what a term with a dotted word is compared with), and
+  `facets`, one word each for the session, the user and the tool, so that filters are part of the match.
+- `commands_<dataset>` has the three-letter pieces of every tool call's folded command, for any part of it;
+  for a part that is shorter, `session_commands` is read through.
+
+Both are contentless: to remove a row, FTS5 has to be told the very words that it was added with.
+
+The id of a row begins with its time, so that the newest hits are read first and the others not at all. Within
+a unit of time, ids are in no order, and a unit that is full spills into the next: `IdRange` says how far around
+the last id of a page the page's rows can lie.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from ctrlb.domain.rows import SessionRow
+from ctrlb.domain.session_text import fold, searchable_text
+from ctrlb.domain.words import Term, words_of
+
+TIME_SHIFT = 20
+"""A unit of time is 2**20 µs, about a second: the finer, the larger the index, which keeps differences of ids."""
+SLOT_BITS = 12
+SLOTS = 1 << SLOT_BITS
+LAST_ID = 2**63 - 1
+PIECE_CHARS = 3
+
+_CREATE = (
+    """
+CREATE VIRTUAL TABLE words_{dataset} USING fts5(
+    runs, wholes, facets, content = '', columnsize = 0, tokenize = "ascii tokenchars '.+'"
+)""",
+    """
+CREATE VIRTUAL TABLE commands_{dataset} USING fts5(
+    command, content = '', columnsize = 0, tokenize = 'trigram case_sensitive 1'
+)""",
+    # Each upload adds a segment. Merging them later than by default makes uploads faster by a quarter.
+    "INSERT INTO words_{dataset} (words_{dataset}, rank) VALUES ('automerge', 8)",
+)
+_ADD_WORDS = "INSERT INTO words_{dataset} (rowid, runs, wholes, facets) VALUES (?, ?, ?, ?)"
+_REMOVE_WORDS = (
+    "INSERT INTO words_{dataset} (words_{dataset}, rowid, runs, wholes, facets) VALUES ('delete', ?, ?, ?, ?)"
+)
+_ADD_COMMAND = "INSERT INTO commands_{dataset} (rowid, command) VALUES (?, ?)"
+_REMOVE_COMMAND = "INSERT INTO commands_{dataset} (commands_{dataset}, rowid, command) VALUES ('delete', ?, ?)"
+_KEEP_COMMAND = "INSERT INTO session_commands (dataset, id, folded) VALUES ({dataset}, ?, ?)"
+_DROP_COMMAND = "DELETE FROM session_commands WHERE dataset = {dataset} AND id = ? AND folded = ?"
+
+_IN_RANGE = "rowid BETWEEN :low AND :high"
+_OF_USER = """(:user IS NULL OR :user = (
+    SELECT owner FROM sessions JOIN session_rows ON session_rows.session = sessions.id WHERE session_rows.id = {id}
+))"""
+WORD_HITS = f"SELECT rowid AS id FROM words_{{dataset}} WHERE words_{{dataset}} MATCH :match AND {_IN_RANGE}"
+COMMAND_HITS = f"""
+SELECT rowid AS id FROM commands_{{dataset}} WHERE commands_{{dataset}} MATCH :match AND {_IN_RANGE}
+    AND {_OF_USER.format(id="commands_{dataset}.rowid")}
+"""
+SHORT_COMMAND_HITS = f"""
+SELECT id FROM session_commands WHERE dataset = {{dataset}} AND id BETWEEN :low AND :high
+    AND instr(folded, :match) AND {_OF_USER.format(id="session_commands.id")}
+"""
+
+
+class Entry(NamedTuple):
+    """What the index keeps of a row."""
+
+    runs: str
+    wholes: str
+    facets: str
+    command: str
+    """The folded command of a tool call; empty for other rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdRange:
+    """The ids among which the rows of a page are, both ends included."""
+
+    low: int = 0
+    high: int = LAST_ID
+
+    @classmethod
+    def around(cls, last_id: int, newest: bool, displaced: int) -> "IdRange":
+        """What to sort when the page's last row by id is `last_id`, and rows are displaced by `displaced` units.
+
+        A row's time is in the unit of its id or up to `displaced` units before it. So a row beyond the
+        range cannot have a time within that of the rows up to `last_id`.
+        """
+        unit = last_id >> SLOT_BITS
+        if newest:
+            return cls(low=max(0, unit - displaced) << SLOT_BITS)
+        return cls(high=((unit + displaced + 1) << SLOT_BITS) - 1)
+
+
+EVERYWHERE = IdRange()
+
+
+class Ids:
+    """Gives out the ids of the rows that a transaction adds."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._next: dict[int, int] = {}
+        self.displaced = 0
+        """The most units of time that a row given an id is displaced by."""
+
+    def take(self, ts_us: int) -> int:
+        """An id that no row has, in the row's unit of time or the first after it that is not full."""
+        unit = own_unit = ts_us >> TIME_SHIFT
+        while (slot := self._next_slot(unit)) == SLOTS:
+            unit += 1
+        self._next[unit] = slot + 1
+        self.displaced = max(self.displaced, unit - own_unit)
+        return unit << SLOT_BITS | slot
+
+    def _next_slot(self, unit: int) -> int:
+        if unit not in self._next:
+            unit_ids = (unit << SLOT_BITS, (unit + 1 << SLOT_BITS) - 1)
+            [(last_id,)] = self._connection.execute(
+                "SELECT max(id) FROM session_rows WHERE id BETWEEN ? AND ?", unit_ids
+            )
+            self._next[unit] = 0 if last_id is None else (last_id & SLOTS - 1) + 1
+        return self._next[unit]
+
+
+def entry_of(row: SessionRow, user: str) -> Entry:
+    """What the index keeps of the row of a session of `user`."""
+    words = words_of(searchable_text(row.command, row.body))
+    facets = f"{_facet('session', row.session_id)} {_facet('user', user)} {_facet('tool', row.tool_name)}"
+    return Entry(words.runs, words.wholes, facets, fold(row.command) if row.block_type == "tool_use" else "")
+
+
+def create_index(connection: sqlite3.Connection, dataset: int) -> None:
+    """Make the empty index of a new dataset."""
+    for statement in _CREATE:
+        connection.execute(statement.format(dataset=dataset))
+
+
+def add_entries(connection: sqlite3.Connection, dataset: int, entries: Sequence[tuple[int, Entry]]) -> None:
+    """Add the entries by their rows' ids, which the index must not have."""
+    _for_words(connection, _ADD_WORDS.format(dataset=dataset), entries)
+    for statement in (_ADD_COMMAND, _KEEP_COMMAND):
+        _for_commands(connection, statement.format(dataset=dataset), entries)
+
+
+def remove_entries(connection: sqlite3.Connection, dataset: int, entries: Sequence[tuple[int, Entry]]) -> None:
+    """Remove the entries, which must be what was added."""
+    _for_words(connection, _REMOVE_WORDS.format(dataset=dataset), entries)
+    for statement in (_REMOVE_COMMAND, _DROP_COMMAND):
+        _for_commands(connection, statement.format(dataset=dataset), entries)
+
+
+def match_of_term(term: Term, session_id: str | None, user: str | None, tool: str | None) -> str:
+    """The FTS5 expression for rows that have the term and are of that session, user and tool, where given."""
+    column = "wholes" if term.dotted else "runs"
+    facets = [_facet(kind, value) for kind, value in _given(session=session_id, user=user, tool=tool)]
+    return " AND ".join([f'{column} : "{" ".join(term.words)}"', *(f'facets : "{facet}"' for facet in facets)])
+
+
+def match_of_command(text: str) -> str:
+    """The FTS5 expression for commands that contain the text, which has PIECE_CHARS characters or more."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _given(**facets: str | None) -> Iterable[tuple[str, str]]:
+    return ((kind, value) for kind, value in facets.items() if value is not None)
+
+
+@lru_cache(maxsize=1_024)
+def _facet(kind: str, value: str) -> str:
+    """One word for the value: no two values have the same, whatever is in them."""
+    return kind[0] + hashlib.blake2b(value.encode(), digest_size=12).hexdigest()
+
+
+def _for_words(connection: sqlite3.Connection, statement: str, entries: Sequence[tuple[int, Entry]]) -> None:
+    connection.executemany(statement, ((row_id, *entry[:3]) for row_id, entry in entries))
+
+
+def _for_commands(connection: sqlite3.Connection, statement: str, entries: Sequence[tuple[int, Entry]]) -> None:
+    connection.executemany(statement, ((row_id, entry.command) for row_id, entry in entries if entry.command))

@@ -1,0 +1,90 @@
+"""The session rows and the search over them in one SQLite file: the ports SessionStore and SessionIndex.
+
+`sqlite_session_rows` has the tables, `sqlite_upload` what a write does, `sqlite_index` what is searched, and
+`sqlite_search` how a page of hits is found.
+"""
+
+from collections.abc import Sequence
+
+from ctrlb.adapters.sqlite_database import SqliteDatabase
+from ctrlb.adapters.sqlite_index import (
+    COMMAND_HITS,
+    PIECE_CHARS,
+    SHORT_COMMAND_HITS,
+    WORD_HITS,
+    match_of_command,
+    match_of_term,
+)
+from ctrlb.adapters.sqlite_search import Search, search_page
+from ctrlb.adapters.sqlite_session_rows import CUT_COLUMNS, JOINED_ROWS, SESSIONS_SCHEMA, cut_session_row
+from ctrlb.adapters.sqlite_upload import Upload
+from ctrlb.domain.rows import Dataset, SessionRow
+from ctrlb.domain.words import Term
+from ctrlb.ports import Found, Order
+
+__all__ = ["SESSIONS_SCHEMA", "SqliteSessions"]
+
+_OWNER = """
+SELECT sessions.owner FROM sessions JOIN datasets ON datasets.id = sessions.dataset
+WHERE datasets.workspace = ? AND datasets.name = ? AND sessions.session_id = ?
+"""
+_ROWS = f"""
+SELECT {CUT_COLUMNS} FROM {JOINED_ROWS}
+JOIN datasets ON datasets.id = sessions.dataset
+WHERE datasets.workspace = :workspace AND datasets.name = :dataset AND sessions.session_id = :session_id
+    AND session_rows.seq BETWEEN :seq_from AND :seq_to
+ORDER BY session_rows.seq, session_rows.block_idx LIMIT :limit
+"""
+
+
+class SqliteSessions:
+    """The ports SessionStore and SessionIndex on the file whose schema is SESSIONS_SCHEMA."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    def write(self, dataset: Dataset, user: str, rows: Sequence[SessionRow], written_us: int) -> None:
+        """See SessionStore.write."""
+        # Words are cut here, before the file's only writer is taken: others can write meanwhile.
+        upload = Upload(dataset, user, rows, written_us)
+        self._database.write(upload.write)
+
+    def owner(self, dataset: Dataset, session_id: str) -> str | None:
+        """See SessionStore.owner."""
+        found = self._database.select(_OWNER, (dataset.workspace, dataset.name, session_id))
+        return found[0][0] if found else None
+
+    def rows(
+        self, dataset: Dataset, session_id: str, seq_from: int, seq_to: int, limit: int, body_chars: int
+    ) -> list[SessionRow]:
+        """See SessionStore.rows."""
+        place = {"workspace": dataset.workspace, "dataset": dataset.name, "session_id": session_id}
+        bounds = {"seq_from": seq_from, "seq_to": seq_to, "limit": limit, "body_chars": body_chars}
+        found = self._database.select(_ROWS, {**place, **bounds})
+        return [cut_session_row(values, body_chars) for values in found]
+
+    def search(
+        self,
+        dataset: Dataset,
+        term: Term,
+        *,
+        user: str | None,
+        session_id: str | None,
+        tool: str | None,
+        order: Order,
+        one_per_session: bool,
+        offset: int,
+        limit: int,
+    ) -> Found:
+        """See SessionIndex.search."""
+        match = match_of_term(term, session_id, user, tool)
+        search = Search(WORD_HITS, match, order=order, one_per_session=one_per_session, with_bodies=True)
+        return search_page(self._database, dataset, search, offset, limit)
+
+    def commands(self, dataset: Dataset, text: str, *, user: str | None, offset: int, limit: int) -> Found:
+        """See SessionIndex.commands."""
+        if len(text) < PIECE_CHARS:
+            search = Search(SHORT_COMMAND_HITS, text, user)
+        else:
+            search = Search(COMMAND_HITS, match_of_command(text), user)
+        return search_page(self._database, dataset, search, offset, limit)
