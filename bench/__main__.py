@@ -1,0 +1,37 @@
+"""`python -m bench`: measure CtrlB beside its floors, print the table and keep it in docs/performance.md."""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from bench import claims, report
+from bench.servers import PROJECT
+
+PARTS = {"claims": claims.measure}
+
+
+def main() -> None:
+    """Measure the parts that were asked for. Only a full run is kept."""
+    parser = argparse.ArgumentParser(prog="bench", description="Measure CtrlB beside its floors.")
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(PARTS)}; all of them if none is named")
+    parser.add_argument("--quick", action="store_true", help="small sizes, under a minute; nothing is written down")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}")
+    (PROJECT / "dist").mkdir(exist_ok=True)
+    # Not in /tmp, which is often memory: a row that is to survive a power cut must go to a disk.
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=PROJECT / "dist") as folder:
+        lines = [
+            line
+            for name, measure in PARTS.items()
+            if name in options.parts or not options.parts
+            for line in measure(Path(folder), options.quick)
+        ]
+    figures = report.table(lines, options.quick)
+    print(figures)
+    if not options.parts and not options.quick:
+        report.keep(figures)
+
+
+if __name__ == "__main__":
+    main()
