@@ -9,6 +9,7 @@ Checkpoints run on a thread of their own, never on the path of a request.
 
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ from ctrlb.domain.errors import Unavailable
 CHECKPOINT_EVERY_S = 0.5
 BUSY_TIMEOUT_MS = 5_000
 """How long a write waits for another process, such as the command line beside the server."""
+WAL_ATTEMPTS = 500
+WAL_RETRY_AFTER_S = 0.01
 READ_CACHE_KIB = 1_024
 WRITE_CACHE_KIB = 16_384
 MAX_LOG_PAGES = 8_192
@@ -47,6 +50,8 @@ class _Write(Generic[T]):
         try:
             self._result = self._job(connection)
         except Exception as error:
+            if isinstance(error, sqlite3.Error) and not connection.in_transaction:
+                raise  # SQLite itself gave up the whole transaction: the disk is full, say
             connection.execute("ROLLBACK TO job")
             self._raised = error
         connection.execute("RELEASE job")
@@ -85,7 +90,7 @@ class SqliteDatabase:
         self._commit_lock = threading.Lock()
         self._closed = threading.Event()
         self._writer = self._connect(WRITE_CACHE_KIB)
-        self._writer.execute("PRAGMA journal_mode=WAL")
+        _switch_to_wal(self._writer)
         self._writer.execute("PRAGMA synchronous=FULL")
         self._writer.execute("PRAGMA fullfsync=ON")  # macOS: a plain fsync leaves it in the drive's cache
         self._writer.execute("PRAGMA wal_autocheckpoint=0")
@@ -212,6 +217,18 @@ class SqliteDatabase:
             except sqlite3.Error:
                 continue  # another process is at it, or the disk is full; the next turn comes
         connection.close()
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Make the file use a write-ahead log. SQLite does not wait when another process switches a new file too."""
+    for attempts_left in reversed(range(WAL_ATTEMPTS)):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            if not attempts_left:
+                raise
+            time.sleep(WAL_RETRY_AFTER_S)
 
 
 def _is_outage(error: sqlite3.Error) -> bool:
