@@ -62,15 +62,15 @@ class Laptop:
 
     def _read_greeting(self) -> str:
         """What it prints up to its last line. Raises AssertionError when it does not get so far."""
-        lines: list[str] = []
+        printed = b""
         give_up_s = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < give_up_s and not (lines and lines[-1].startswith("The log is in")):
+        while time.monotonic() < give_up_s and not re.search(rb"^The log is in .*\n", printed, re.MULTILINE):
             ready, _, _ = select.select([self._output], [], [], 1.0)
             if ready:
-                line = self._output.readline()
-                if not line:
+                chunk = os.read(self._output.fileno(), 65_536)  # past the buffer, which select does not see
+                if not chunk:
                     break
-                lines.append(line)
-        greeting = "".join(lines)
+                printed += chunk
+        greeting = printed.decode()
         assert "is ready at" in greeting, greeting
         return greeting
