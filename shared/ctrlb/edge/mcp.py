@@ -19,7 +19,7 @@ from mangum import Mangum
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from pydantic_core import from_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from ctrlb import __version__
 from ctrlb.answers import Answered, Fields, admit, answer, refuse
@@ -171,7 +171,16 @@ def _answer(operation: Operation | None, call: _Call, arguments: dict[str, Any])
     for name, header in _FROM_HEADERS.items():
         if name in operation.request.model_fields and arguments.get(name) in (None, ""):
             arguments[name] = header_value(call.headers, header)
-    return answer(operation, lambda: call.caller, lambda: Fields(arguments), ports())
+    return answer(operation, lambda: call.caller, lambda: Fields(arguments, fault=_fault(arguments)), ports())
+
+
+def _fault(arguments: dict[str, Any]) -> str:
+    """What is wrong with the arguments as a whole: the SDK's reader lets half a character pass as text."""
+    try:
+        to_json(arguments)
+    except PydanticSerializationError:
+        return "the arguments hold half of a character (a lone surrogate); send whole ones"
+    return ""
 
 
 def _is_on(operation: Operation, caller: Caller) -> bool:

@@ -1,0 +1,17 @@
+"""The MCP door as its clients see it, on any deployment: CTRLB_URL and CTRLB_KEY, or a laptop of its own."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.acceptance.conftest import Deployment, deployment, http, run_id, session_id
+from tests.mcp.door import McpDoor
+
+__all__ = ["deployment", "http", "mcp", "run_id", "session_id"]
+
+
+@pytest.fixture(scope="session")
+def mcp(deployment: Deployment) -> Iterator[McpDoor]:
+    """The door of the deployment under test."""
+    with McpDoor(deployment.url, deployment.key) as door:
+        yield door

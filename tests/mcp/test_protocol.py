@@ -1,0 +1,304 @@
+"""The rules of the protocol's two eras, and that nothing a client sends makes the server fail or wait."""
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from tests.mcp.door import LEGACY, META, MODERN, TIMEOUT_S, Json, McpDoor
+
+ERAS = pytest.mark.parametrize("era", [LEGACY, MODERN])
+MIB = 1024 * 1024
+
+
+@pytest.mark.parametrize("version", ["2025-03-26", "2025-06-18", "2025-11-25"])
+def test_initialize_answers_with_the_clients_version(mcp: McpDoor, version: str) -> None:
+    assert _initialize(mcp, version)["protocolVersion"] == version
+
+
+def test_initialize_with_an_unknown_version_answers_with_the_newest_that_has_it(mcp: McpDoor) -> None:
+    assert _initialize(mcp, "2031-01-01")["protocolVersion"] == "2025-11-25"
+
+
+def test_there_is_no_session_and_no_order_of_calls(mcp: McpDoor, run_id: str) -> None:
+    for era in (MODERN, LEGACY, MODERN):
+        response = mcp.ask(
+            era, "tools/call", {"name": "peers", "arguments": {"run_id": run_id}}, {"Mcp-Session-Id": "of another"}
+        )
+        assert response.json()["result"]["structuredContent"]["events"] == []
+        assert "mcp-session-id" not in response.headers
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "OPTIONS"])
+def test_other_methods_than_post_are_refused_with_allow(mcp: McpDoor, method: str) -> None:
+    response = mcp.send(None, method=method)
+    assert response.status_code == 405
+    assert response.headers["allow"] == "POST"
+    assert response.json() == {"error": f"{method} is not served here; the MCP server takes POST"}
+
+
+@pytest.mark.parametrize(
+    ("authorization", "status", "code"),
+    [
+        ("", 401, None),
+        ("Basic YTpi", 401, None),
+        ("Bearer", 401, None),
+        ("Bearer nonsense", 401, "MCP_INVALID_KEY"),
+        ("Bearer ctrlb_local_AAAAAAAAAAAA_" + "A" * 49, 401, "MCP_INVALID_KEY"),
+    ],
+)
+def test_a_refused_key_answers_as_over_http(mcp: McpDoor, authorization: str, status: int, code: str | None) -> None:
+    for body in ("{}", "not JSON", json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})):
+        response = mcp.send(body, {"Authorization": authorization})
+        assert response.status_code == status
+        assert response.headers["www-authenticate"] == "Bearer"
+        assert response.json().get("code") == code
+        assert set(response.json()) == {"error"} | ({"code"} if code else set())
+
+
+def test_a_key_in_the_query_is_not_read(mcp: McpDoor) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    response = mcp.request("POST", f"/mcp?key={mcp.key}&access_token={mcp.key}", {}, body)
+    assert response.status_code == 401
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "https://localhost.evil.example", "null", "http://[", "x"])
+def test_the_page_of_another_site_is_refused(mcp: McpDoor, origin: str) -> None:
+    response = mcp.send({"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"Origin": origin})
+    assert response.status_code == 403
+    assert set(response.json()) == {"error"}
+
+
+@pytest.mark.parametrize("origin", ["http://localhost:6274", "http://127.0.0.1:1", "http://[::1]:1"])
+def test_a_page_on_this_machine_may_call(mcp: McpDoor, origin: str) -> None:
+    assert mcp.send({"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"Origin": origin}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "[::1]:8321"},
+        {"Host": "a:b:c"},
+        {"X-Forwarded-Port": "none"},
+        {"X-Forwarded-Proto": "gopher"},
+        {"Content-Type": "text/plain"},
+        {"Accept": "text/html"},
+        {"Accept": "application/json;q=0"},
+        {"MCP-Protocol-Version": "2025-11-25"},
+        {"Mcp-Session-Id": "of another"},
+        {"Last-Event-ID": "5"},
+        {"Cookie": "a=b"},
+    ],
+    ids=str,
+)
+def test_headers_that_say_nothing_to_us_change_nothing(mcp: McpDoor, headers: dict[str, str]) -> None:
+    response = mcp.send({"jsonrpc": "2.0", "id": 1, "method": "ping"}, headers)
+    assert (response.status_code, response.json()) == (200, {"jsonrpc": "2.0", "id": 1, "result": {}})
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"Mcp-Method": "tools/list"}, -32020),
+        ({"Mcp-Method": ""}, -32020),
+        ({"Mcp-Name": "post"}, -32020),
+        ({"Mcp-Name": ""}, -32020),
+        ({"MCP-Protocol-Version": "2031-01-01"}, -32020),
+    ],
+    ids=str,
+)
+def test_in_2026_headers_that_differ_from_the_body_are_400(mcp: McpDoor, headers: dict[str, str], code: int) -> None:
+    response = mcp.ask(MODERN, "tools/call", {"name": "peers", "arguments": {"run_id": "r"}}, headers)
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == code
+
+
+def test_in_2026_an_unknown_version_names_those_that_are_served(mcp: McpDoor) -> None:
+    meta = META | {"io.modelcontextprotocol/protocolVersion": "2031-01-01"}
+    response = mcp.ask(MODERN, "tools/list", {"_meta": meta}, {"MCP-Protocol-Version": "2031-01-01"})
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == -32022
+    assert "2026-07-28" in response.json()["error"]["data"]["supported"]
+
+
+@pytest.mark.parametrize("key", list(META))
+def test_in_2026_a_request_without_its_envelope_is_400(mcp: McpDoor, key: str) -> None:
+    meta = {name: value for name, value in META.items() if name != key}
+    response = mcp.ask(MODERN, "tools/list", {"_meta": meta})
+    assert (response.status_code, response.json()["error"]["code"]) == (400, -32602)
+
+
+@pytest.mark.parametrize(
+    "method", ["initialize", "ping", "logging/setLevel", "resources/list", "prompts/get", "no/such"]
+)
+def test_in_2026_a_method_that_is_not_served_is_404(mcp: McpDoor, method: str) -> None:
+    params: Json = {"level": "info"} if method == "logging/setLevel" else {}
+    response = mcp.ask(MODERN, method, {"name": "x", **params} if method == "prompts/get" else params)
+    assert (response.status_code, response.json()["error"]["code"]) == (404, -32601)
+
+
+@pytest.mark.parametrize("method", ["resources/list", "completion/complete", "no/such", "server/discover"])
+def test_in_2025_a_method_that_is_not_served_is_an_error_with_200(mcp: McpDoor, method: str) -> None:
+    argument = {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": "b"}}
+    response = mcp.ask(LEGACY, method, argument if method == "completion/complete" else {})
+    assert (response.status_code, response.json()["error"]["code"]) == (200, -32601)
+
+
+@ERAS
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "not JSON",
+        '{"jsonrpc": "2.0", "id": 1, "method": "ping"',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "\xff"}',
+        "[" * 100_000,
+        '{"a":' * 50_000,
+        f'{{"jsonrpc": "2.0", "id": {"9" * 5_000}, "method": "ping"}}',
+    ],
+    ids=["nothing", "words", "cut off", "not UTF-8", "deep arrays", "deep objects", "a number of 5,000 digits"],
+)
+def test_a_body_that_is_not_json_is_a_parse_error(mcp: McpDoor, era: str, body: str | bytes) -> None:
+    response = mcp.send(body, {"MCP-Protocol-Version": era})
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == -32700
+    assert response.json()["id"] is None
+
+
+@ERAS
+@pytest.mark.parametrize(
+    "body",
+    [
+        [],
+        [{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}],
+        5,
+        None,
+        "text",
+        {},
+        {"jsonrpc": "2.0", "id": 1},
+        {"jsonrpc": "1.0", "id": 1, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 1, "method": 5},
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": [1]},
+    ],
+    ids=json.dumps,
+)
+def test_json_that_is_no_request_is_an_error_and_a_batch_too(mcp: McpDoor, era: str, body: Any) -> None:
+    response = mcp.send(json.dumps(body), {"MCP-Protocol-Version": era})
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] in (-32600, -32602)
+
+
+@ERAS
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"method": "notifications/initialized"},
+        {"method": "notifications/cancelled", "params": {"requestId": 1}},
+        {"method": "notifications/cancelled", "params": {"requestId": {}}},
+        {"method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}},
+        {"method": "no/such"},
+    ],
+    ids=json.dumps,
+)
+def test_a_notification_is_taken_and_not_answered(mcp: McpDoor, era: str, message: Json) -> None:
+    response = mcp.send({"jsonrpc": "2.0", **message}, {"MCP-Protocol-Version": era})
+    assert (response.status_code, response.text) == (202, "")
+
+
+@ERAS
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"name": 5}, {"name": "peers", "arguments": [1]}, {"name": "peers", "arguments": "x"}],
+    ids=json.dumps,
+)
+def test_a_malformed_tool_call_is_an_error_of_the_request(mcp: McpDoor, era: str, params: Json) -> None:
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"_meta": META, **params}}
+    headers = {"MCP-Protocol-Version": era, "Mcp-Method": "tools/call"}
+    if era == MODERN and "name" in params:
+        headers["Mcp-Name"] = str(params["name"])
+    response = mcp.send(request, headers)
+    assert response.status_code == (400 if era == MODERN else 200)
+    assert response.json()["error"]["code"] in (-32602, -32020)
+
+
+@ERAS
+@pytest.mark.parametrize("tool", ["no_such_tool", "", "check", "upload_records", "Peers"])
+def test_a_tool_that_is_not_there_names_those_that_are(mcp: McpDoor, era: str, tool: str) -> None:
+    error = mcp.error(tool, {"run_id": "r"}, era=era)["error"]
+    assert error.startswith("there is no such tool; the tools are search_sessions, ")
+
+
+@ERAS
+@pytest.mark.parametrize("half", ["\\ud800", "\\udc00x", "x\\ud83d"])
+def test_half_a_character_is_refused_in_every_argument_that_is_text(mcp: McpDoor, era: str, half: str) -> None:
+    for tool, listed in mcp.tools().items():
+        for name, schema in listed["inputSchema"]["properties"].items():
+            if schema["type"] == "string" and "enum" not in schema:
+                request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+                request["params"] = {"name": tool, "arguments": _filled(listed) | {name: "HALF"}, "_meta": META}
+                body = json.dumps(request).replace("HALF", half)
+                headers = {"MCP-Protocol-Version": era, "Mcp-Method": "tools/call", "Mcp-Name": tool}
+                response = mcp.send(body, headers)
+                if era == MODERN:
+                    told = json.loads(response.json()["result"]["content"][0]["text"])
+                    assert name in told["error"] or "half of a character" in told["error"], (tool, name, told)
+                else:
+                    assert response.json()["error"]["code"] == -32700, (tool, name)
+
+
+@ERAS
+def test_a_gzip_body_is_read(mcp: McpDoor, era: str) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}})
+    headers = {"Content-Encoding": "gzip", "MCP-Protocol-Version": era, "Mcp-Method": "tools/list"}
+    response = mcp.send(gzip.compress(body.encode()), headers)
+    assert len(response.json()["result"]["tools"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "status"),
+    [
+        (b"not gzip", "gzip", 400),
+        (gzip.compress(b'{"jsonrpc": "2.0"}' * 99)[:-9], "gzip", 400),
+        (gzip.compress(b" " * 50 * MIB), "gzip", 413),
+        (b" " * (4 * MIB + 1), "identity", 413),
+        (b"{}", "br", 400),
+    ],
+    ids=["not gzip", "cut off", "a bomb", "4 MiB and one byte", "br"],
+)
+def test_a_body_that_is_broken_or_too_large_is_refused_in_the_one_shape(
+    mcp: McpDoor, body: bytes, encoding: str, status: int
+) -> None:
+    response = mcp.send(body, {"Content-Encoding": encoding})
+    assert response.status_code == status
+    assert set(response.json()) == {"error"}
+
+
+@ERAS
+def test_a_note_of_four_megabytes_is_taken_and_cut(mcp: McpDoor, era: str, run_id: str) -> None:
+    mcp.answer("post", {"run_id": run_id, "agent": "agent-a", "text": "x" * (4 * MIB - 2_000)}, era=era)
+    (event,) = mcp.answer("peers", {"run_id": run_id}, era=era)["events"]
+    assert event["text"] == "x" * 300
+
+
+@ERAS
+def test_a_claim_waits_no_longer_than_it_must(mcp: McpDoor, era: str, run_id: str) -> None:
+    params = {"name": "claim", "arguments": {"run_id": run_id, "agent": "agent-a", "resource": "a.py"}}
+    response = mcp.ask(era, "tools/call", params)
+    assert response.elapsed.total_seconds() < TIMEOUT_S / 4
+
+
+def _initialize(mcp: McpDoor, version: str) -> Json:
+    params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    result: Json = mcp.send({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}).json()["result"]
+    return result
+
+
+def _filled(tool: Json) -> Json:
+    """Arguments that would do, were it not for the one that a test breaks."""
+    values: Json = {"run_id": "run-1", "agent": "agent-a"}
+    return {
+        name: values.get(name, "text" if schema["type"] == "string" else 1)
+        for name, schema in tool["inputSchema"]["properties"].items()
+        if name in values or name in tool["inputSchema"].get("required", [])
+    }
