@@ -134,7 +134,7 @@ def entry_of(row: SessionRow, user: str) -> Entry:
     """What the index keeps of the row of a session of `user`."""
     words = words_of(searchable_text(row.command, row.body))
     facets = f"{_facet('session', row.session_id)} {_facet('user', user)} {_facet('tool', row.tool_name)}"
-    return Entry(words.runs, words.wholes, facets, fold(row.command) if row.block_type == "tool_use" else "")
+    return Entry(words.runs, words.wholes, facets, command_text(row.command) if row.block_type == "tool_use" else "")
 
 
 def create_index(connection: sqlite3.Connection, dataset: int) -> None:
@@ -162,6 +162,11 @@ def match_of_term(term: Term, session_id: str | None, user: str | None, tool: st
     column = "wholes" if term.dotted else "runs"
     facets = [_facet(kind, value) for kind, value in _given(session=session_id, user=user, tool=tool)]
     return " AND ".join([f'{column} : "{" ".join(term.words)}"', *(f'facets : "{facet}"' for facet in facets)])
+
+
+def command_text(command: str) -> str:
+    """The folded command as the index keeps it and is asked for it: FTS5 takes a NUL character for the end."""
+    return fold(command).replace("\x00", "\ufdd0")
 
 
 def match_of_command(text: str) -> str:

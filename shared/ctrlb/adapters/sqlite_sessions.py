@@ -12,6 +12,7 @@ from ctrlb.adapters.sqlite_index import (
     PIECE_CHARS,
     SHORT_COMMAND_HITS,
     WORD_HITS,
+    command_text,
     match_of_command,
     match_of_term,
 )
@@ -83,6 +84,7 @@ class SqliteSessions:
 
     def commands(self, dataset: Dataset, text: str, *, user: str | None, offset: int, limit: int) -> Found:
         """See SessionIndex.commands."""
+        text = command_text(text)
         if len(text) < PIECE_CHARS:
             search = Search(SHORT_COMMAND_HITS, text, user)
         else:
