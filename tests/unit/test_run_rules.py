@@ -118,9 +118,16 @@ def test_agents_are_listed_in_order_of_their_first_row_however_they_are_read() -
         ]
 
 
-def test_a_session_that_ended_at_the_moment_of_a_relay_row_has_ended() -> None:
-    ended = AgentActivity(ANN_A, 1, 50, "result", ("s1",))
-    assert merge_activities([ended, AgentActivity(ANN_A, 50, 50, "")])[0].last_block_type == "result"
+@pytest.mark.parametrize("other", ["", "text", "result"])
+def test_a_session_that_ended_at_the_moment_of_another_row_has_ended(other: str) -> None:
+    rows = [AgentActivity(ANN_A, 1, 50, "result", ("s1",)), AgentActivity(ANN_A, 50, 50, other)]
+    assert merge_activities(rows)[0].last_block_type == "result"
+    assert merge_activities(reversed(rows))[0].last_block_type == "result"
+
+
+def test_a_session_row_at_the_moment_of_a_relay_row_is_the_last() -> None:
+    rows = [AgentActivity(ANN_A, 1, 50, ""), AgentActivity(ANN_A, 1, 50, "text", ("s1",))]
+    assert merge_activities(rows) == [AgentActivity(ANN_A, 1, 50, "text", ("s1",))]
 
 
 @pytest.mark.parametrize(

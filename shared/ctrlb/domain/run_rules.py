@@ -53,7 +53,7 @@ def activities(rows: Sequence[SessionRow], user: str) -> list[tuple[str, AgentAc
 def merge_activities(found: Iterable[AgentActivity]) -> list[AgentActivity]:
     """One activity for each holder over all their sessions and relay rows, in order of their first row.
 
-    When a relay row and a session row are both last, the session row is taken as the later one.
+    Of several last rows in one microsecond the end of a session counts, then any session row before a relay row.
     """
     groups: dict[Holder, list[AgentActivity]] = {}
     for activity in found:
@@ -95,7 +95,7 @@ def _paths(text: str) -> list[str]:
 
 
 def _merged(holder: Holder, group: list[AgentActivity]) -> AgentActivity:
-    last = max(group, key=attrgetter("last_us", "last_block_type"))
+    last = max(group, key=lambda one: (one.last_us, one.last_block_type == "result", one.last_block_type))
     by_start = sorted(group, key=attrgetter("first_us", "session_ids"))
     sessions = dict.fromkeys(session_id for activity in by_start for session_id in activity.session_ids)
     first_us = min(activity.first_us for activity in group)
