@@ -128,5 +128,5 @@ def session_row(values: Sequence[Any]) -> SessionRow:
 
 def cut_session_row(values: Sequence[Any], body_chars: int) -> SessionRow:
     """The row that was stored as the values of CUT_COLUMNS, with the body's first `body_chars` characters."""
-    body = values[_BODY].decode(errors="ignore")[:body_chars]
+    body = (values[_BODY] or b"").decode(errors="ignore")[:body_chars]  # SQLite cuts an empty text to NULL
     return session_row((*values[:_BODY], body, *values[_BODY + 1 :]))
