@@ -6,6 +6,7 @@ import json
 from ctrlb.domain.access import Caller
 from ctrlb.domain.detectors import Finding, duplicate_edits, silent_agents
 from ctrlb.domain.errors import Invalid, NotFound
+from ctrlb.domain.ids import id_fault
 from ctrlb.domain.rows import AgentActivity, ClaimRow, Run, RunSummary
 from ctrlb.domain.run_rules import is_live, is_silent, resource_state
 from ctrlb.models import (
@@ -141,9 +142,11 @@ def _written_cursor(before: tuple[int, str]) -> str:
 def _read_cursor(cursor: str) -> tuple[int, str]:
     try:
         started_us, run_id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-    except ValueError:
+    except (ValueError, TypeError):  # no base64, no JSON, or no pair
         raise _no_cursor() from None
-    if not isinstance(started_us, int) or not isinstance(run_id, str) or not 0 <= started_us < 2**63:
+    if not isinstance(started_us, int) or not 0 <= started_us < 2**63:
+        raise _no_cursor()
+    if not isinstance(run_id, str) or id_fault(run_id):
         raise _no_cursor()
     return started_us, run_id
 
