@@ -58,7 +58,7 @@ def _paths(value: str) -> str:
 def _is_list_of_strings(text: str) -> bool:
     try:
         paths = from_json(text)
-    except ValueError:
+    except (ValueError, TypeError):  # no JSON, or half of a surrogate pair in it
         return False
     return isinstance(paths, list) and all(isinstance(path, str) for path in paths)
 
@@ -279,7 +279,7 @@ class PeersAnswer(Answer):
 class Record(Request):
     """One content block of a session. Columns that are not named here are kept, too."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", populate_by_name=False)  # a column `timestamp` is the client's own
 
     timestamp: Whole | None = Field(
         default=None,
