@@ -21,6 +21,7 @@ from ctrlb.operations import MCP_PATH, OPERATIONS, Operation, operation_of
 from ctrlb.wiring import ports
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_GZIP_MEMBERS = 1_000
 _TOO_LARGE = f"the body is larger than 4 MiB ({MAX_BODY_BYTES:,} bytes); send less in one call"
 
 Event = Mapping[str, Any]
@@ -84,11 +85,26 @@ def _fields(operation: Operation, event: Event) -> Fields:
     if takes_body:
         values, fault = _json_fields(operation, body)
     else:
-        values = dict(parse_qsl(event.get("rawQueryString", ""), keep_blank_values=True))
+        values = _query_fields(operation, event.get("rawQueryString", ""))
     if "agent" in operation.needs or operation.name == "peers":
-        values["agent"] = values.get("agent") or header_value(event["headers"], "x-ctrlb-agent")
+        if values.get("agent") in (None, ""):
+            values["agent"] = header_value(event["headers"], "x-ctrlb-agent")
     values.update(event.get("pathParameters") or {})
     return Fields(values, are_text=not takes_body, fault=fault)
+
+
+def _query_fields(operation: Operation, query: str) -> dict[str, Any]:
+    """The query's fields. One that comes twice is refused: nobody can tell which was meant."""
+    values: dict[str, Any] = {}
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError:
+        raise Invalid("the query should be percent-encoded UTF-8") from None
+    for name, value in pairs:
+        if name in values and name in operation.request.model_fields:
+            raise Invalid(f"{name}: is given twice; send it once")
+        values[name] = value
+    return values
 
 
 def read_body(event: Event) -> bytes:
@@ -109,14 +125,22 @@ def read_body(event: Event) -> bytes:
 
 
 def _inflate(body: bytes) -> bytes:
-    inflater = zlib.decompressobj(wbits=31)
-    try:
-        inflated = inflater.decompress(body, MAX_BODY_BYTES + 1)
-    except zlib.error:
-        raise Invalid("the body is not the gzip that Content-Encoding says it is") from None
-    if len(inflated) <= MAX_BODY_BYTES and not inflater.eof:
-        raise Invalid("the gzip body ends too early; send it whole")
-    return inflated
+    """The gzip body's members, one after the other, inflated until they are over MAX_BODY_BYTES."""
+    inflated = bytearray()
+    for _ in range(MAX_GZIP_MEMBERS):
+        inflater = zlib.decompressobj(wbits=31)
+        try:
+            inflated += inflater.decompress(body, MAX_BODY_BYTES + 1 - len(inflated))
+        except zlib.error:
+            raise Invalid("the body is not the gzip that Content-Encoding says it is") from None
+        if len(inflated) > MAX_BODY_BYTES:
+            return bytes(inflated)
+        if not inflater.eof:
+            raise Invalid("the gzip body ends too early; send it whole")
+        body = inflater.unused_data
+        if not body:
+            return bytes(inflated)
+    raise Invalid(f"the gzip body has more than {MAX_GZIP_MEMBERS:,} members; compress it as one")
 
 
 def _json_fields(operation: Operation, body: bytes) -> tuple[dict[str, Any], str]:
@@ -131,9 +155,10 @@ def _json_fields(operation: Operation, body: bytes) -> tuple[dict[str, Any], str
     except ValueError as error:
         fault = f"the body is not JSON: {error}"
         try:
-            content = json.loads(body)
+            content = json.loads(body.decode("utf-8", "surrogatepass"))
         except (ValueError, RecursionError):
             raise Invalid(fault) from None
+        fault = _named_fault(content, operation) or fault
     if operation.body_field:
         if not isinstance(content, list):
             raise Invalid("the body should be a JSON array of rows")
@@ -141,6 +166,20 @@ def _json_fields(operation: Operation, body: bytes) -> tuple[dict[str, Any], str
     if not isinstance(content, dict):
         raise Invalid("the body should be a JSON object")
     return content, fault
+
+
+def _named_fault(content: Any, operation: Operation) -> str:
+    """Which field holds what Python reads but JSON does not have; empty where none does."""
+    rows = enumerate(content) if operation.body_field and isinstance(content, list) else [(None, content)]
+    for index, fields in rows:
+        for name, value in fields.items() if isinstance(fields, dict) else ():
+            try:
+                json.dumps({name: value}, ensure_ascii=False, allow_nan=False).encode()
+            except (ValueError, RecursionError):
+                row = "" if index is None else f"row {index}: "
+                shown = name.encode("ascii", "backslashreplace").decode()
+                return f"{row}{shown}: holds half of a surrogate pair, or a number that JSON does not have"
+    return ""
 
 
 @functools.cache
