@@ -5,8 +5,6 @@ body, a term, a key or a token.
 """
 
 import functools
-import logging
-import logging.handlers
 import os
 import time
 
@@ -15,23 +13,25 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.metrics.provider.cloudwatch_emf.cloudwatch import AmazonCloudWatchEMFProvider
 
 from ctrlb.answers import Answered
+from ctrlb.edge.log_file import LogFile
 from ctrlb.models import ErrorAnswer
 
 SERVICE = "ctrlb"
 NAMESPACE = "CtrlB"
-LOG_FILE_BYTES = 10_000_000
-LOG_FILES_KEPT = 3
 
 
 def log_request(operation: str, door: str, request_id: str, answered: Answered, started_s: float) -> None:
     """Write the line of a request that began at `started_s` (by time.perf_counter)."""
     duration_ms = (time.perf_counter() - started_s) * 1_000
     refused = answered.answer if isinstance(answered.answer, ErrorAnswer) else None
-    metrics = AmazonCloudWatchEMFProvider(namespace=NAMESPACE, service=SERVICE)
-    metrics.add_dimension("operation", operation)
-    metrics.add_metric("duration", MetricUnit.Milliseconds, round(duration_ms, 3))
-    metrics.add_metric("faults", MetricUnit.Count, int(answered.status >= 500))
-    metrics.add_metric("refusals", MetricUnit.Count, int(400 <= answered.status < 500))
+    metrics = _metrics().serialize_metric_set(
+        metrics={
+            "duration": {"Unit": MetricUnit.Milliseconds.value, "Value": [round(duration_ms, 3)]},
+            "faults": {"Unit": MetricUnit.Count.value, "Value": [int(answered.status >= 500)]},
+            "refusals": {"Unit": MetricUnit.Count.value, "Value": [int(400 <= answered.status < 500)]},
+        },
+        dimensions={"operation": operation, "service": SERVICE},
+    )
     _logger().info(
         f"{operation} {answered.status}",
         extra={
@@ -40,16 +40,19 @@ def log_request(operation: str, door: str, request_id: str, answered: Answered, 
             "workspace": answered.caller.workspace if answered.caller else "",
             "status": answered.status,
             "code": refused.code if refused else None,
-            **metrics.serialize_metric_set(),
+            **metrics,
         },
     )
 
 
 @functools.cache
+def _metrics() -> AmazonCloudWatchEMFProvider:
+    """Only to give metrics their form: it is shared by all requests, so it keeps none of theirs."""
+    return AmazonCloudWatchEMFProvider(namespace=NAMESPACE, dimension_set={"service": SERVICE})
+
+
+@functools.cache
 def _logger() -> Logger:
-    """To standard output, as Lambda wants it, or to the file that laptop mode names, which is rotated."""
+    """To standard output, as Lambda wants it, or to the file that laptop mode names."""
     path = os.environ.get("CTRLB_LOG_FILE")
-    handler: logging.Handler | None = None
-    if path:
-        handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_FILE_BYTES, backupCount=LOG_FILES_KEPT)
-    return Logger(service=SERVICE, logger_handler=handler)
+    return Logger(service=SERVICE, logger_handler=LogFile(path) if path else None)
