@@ -19,5 +19,5 @@ def test_the_end_of_the_process_writes_the_lines_that_wait(tmp_path: Path) -> No
     path = tmp_path / "ctrlb.log"
     log = LogFile(str(path))
     log.handle(logging.makeLogRecord({"msg": "claim 200"}))
-    logging.shutdown([lambda: log])  # type: ignore[list-item]  # what logging itself does at exit, with weak references
+    logging.shutdown([lambda: log])  # as at exit, where logging keeps weak references
     assert path.read_text() == "claim 200\n"
