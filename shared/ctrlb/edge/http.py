@@ -158,7 +158,7 @@ def _json_fields(operation: Operation, body: bytes) -> tuple[dict[str, Any], str
             content = json.loads(body.decode("utf-8", "surrogatepass"))
         except (ValueError, RecursionError):
             raise Invalid(fault) from None
-        fault = _named_fault(content, operation) or fault
+        fault = named_fault(content, operation) or fault
     if operation.body_field:
         if not isinstance(content, list):
             raise Invalid("the body should be a JSON array of rows")
@@ -168,7 +168,7 @@ def _json_fields(operation: Operation, body: bytes) -> tuple[dict[str, Any], str
     return content, fault
 
 
-def _named_fault(content: Any, operation: Operation) -> str:
+def named_fault(content: Any, operation: Operation) -> str:
     """Which field holds what Python reads but JSON does not have; empty where none does."""
     rows = enumerate(content) if operation.body_field and isinstance(content, list) else [(None, content)]
     for index, fields in rows:

@@ -19,13 +19,13 @@ from mangum import Mangum
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import from_json
 
 from ctrlb import __version__
 from ctrlb.answers import Answered, Fields, admit, answer, refuse
 from ctrlb.domain.access import Caller
 from ctrlb.domain.errors import Forbidden, Invalid, MethodNotAllowed
-from ctrlb.edge.http import Event, Handler, Response, header_value, read_body, request_id, response
+from ctrlb.edge.http import Event, Handler, Response, header_value, named_fault, read_body, request_id, response
 from ctrlb.edge.identity import identify
 from ctrlb.edge.log import log_request
 from ctrlb.models import Answer
@@ -171,16 +171,8 @@ def _answer(operation: Operation | None, call: _Call, arguments: dict[str, Any])
     for name, header in _FROM_HEADERS.items():
         if name in operation.request.model_fields and arguments.get(name) in (None, ""):
             arguments[name] = header_value(call.headers, header)
-    return answer(operation, lambda: call.caller, lambda: Fields(arguments, fault=_fault(arguments)), ports())
-
-
-def _fault(arguments: dict[str, Any]) -> str:
-    """What is wrong with the arguments as a whole: the SDK's reader lets half a character pass as text."""
-    try:
-        to_json(arguments)
-    except PydanticSerializationError:
-        return "the arguments hold half of a character (a lone surrogate); send whole ones"
-    return ""
+    fault = named_fault(arguments, operation)  # the SDK, too, reads a little more than JSON allows
+    return answer(operation, lambda: call.caller, lambda: Fields(arguments, fault=fault), ports())
 
 
 def _is_on(operation: Operation, caller: Caller) -> bool:
