@@ -4,6 +4,7 @@ import time
 import uuid
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
+from urllib.parse import quote
 
 import httpx2
 
@@ -49,7 +50,7 @@ def upload(http: httpx2.Client, *rows: Json) -> None:
 def records(http: httpx2.Client, session_id: str, seq_from: int = 0, seq_to: int = MAX_SEQ) -> list[Json]:
     """The rows of a session."""
     params = {"seq_from": seq_from, "seq_to": seq_to}
-    answer = answered(http.get(f"{SESSIONS}/{session_id}/records", params=params))
+    answer = answered(http.get(f"{SESSIONS}/{quote(session_id, safe='')}/records", params=params))
     assert set(answer) == {"session_id", "rows"}
     assert answer["session_id"] == session_id
     rows: list[Json] = answer["rows"]

@@ -41,7 +41,7 @@ def test_a_call_without_a_key_is_refused_even_with_one_in_its_query(
 
 
 @pytest.mark.promise("error-401", "code-invalid")
-@pytest.mark.parametrize("value", ["", "Bearer", "Bearer ", "Basic abc", "bearer"])
+@pytest.mark.parametrize("value", ["", "Bearer", "Basic abc", "bearer"])
 def test_a_header_that_carries_no_key_is_as_none(deployment: Deployment, value: str) -> None:
     with httpx2.Client(base_url=deployment.url, headers={"Authorization": value}) as client:
         refusal(client.get("/ai/relay/settings"), 401)
@@ -53,7 +53,7 @@ def test_a_key_that_is_wrong_anywhere_is_refused_with_a_code(deployment: Deploym
     last = "a" if key[-1] != "a" else "b"
     unknown = "ctrlb_local_AAAAAAAAAAAA_" + "B" * 43 + "CCCCCC"
     for wrong in (key[:-1] + last, key[:-1], key + "a", key.upper(), unknown, "ctrlb_", "sk-123", "x" * 5_000, "ключ"):
-        headers = {"Authorization": f"Bearer {wrong}".encode()}
+        headers = {b"Authorization": f"Bearer {wrong}".encode()}
         with httpx2.Client(base_url=deployment.url, headers=headers) as client:
             response = client.get("/ai/relay/settings")
         assert response.status_code == 401

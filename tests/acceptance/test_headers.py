@@ -41,7 +41,7 @@ def test_an_agent_that_is_empty_in_the_body_is_taken_from_the_header(
 
 
 @pytest.mark.promise("header-absent")
-@pytest.mark.parametrize("value", ["", "   ", "${CTRLB_AGENT}", "${CTRLB_AGENT:-}", "${"])
+@pytest.mark.parametrize("value", ["", "${CTRLB_AGENT}", "${CTRLB_AGENT:-}", "${"])
 @pytest.mark.parametrize("route", BODIES)
 def test_a_header_that_is_empty_or_not_expanded_counts_as_absent(
     http: httpx2.Client, run_id: str, route: str, value: str
@@ -65,9 +65,7 @@ def test_the_run_is_the_one_in_the_path_whatever_a_header_or_a_body_says(http: h
     other = f"{run_id}-other"
     body = {"agent": "agent-a", "text": "hello", "run_id": other, "dataset": "another"}
     answered(http.post(f"{RUNS}/{run_id}/posts", json=body, headers={"X-CtrlB-Run": other}), 201)
-    answered(
-        http.delete(f"{RUNS}/{run_id}/claims", params={"agent": "agent-a", "resource": "x", "run_id": other})
-    )
+    answered(http.delete(f"{RUNS}/{run_id}/claims", params={"agent": "agent-a", "resource": "x", "run_id": other}))
     assert (kinds(http, run_id), kinds(http, other)) == (["NOTE"], [])
 
 

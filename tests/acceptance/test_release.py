@@ -105,9 +105,7 @@ def test_a_release_by_query_is_final_unless_told_otherwise(http: httpx2.Client, 
     ],
     ids=["as it was claimed", "its relative path", "its key", "its key and cwd"],
 )
-def test_a_claim_of_an_absolute_path_is_released_in_every_way(
-    http: httpx2.Client, run_id: str, fields: Json
-) -> None:
+def test_a_claim_of_an_absolute_path_is_released_in_every_way(http: httpx2.Client, run_id: str, fields: Json) -> None:
     claim(http, run_id, "agent-a", "/work/app/src/app.py", cwd="/work/app")
     answer = release(http, run_id, "agent-a", **fields)
     assert answer == {"released": 1, "finished": True, "resource": fields["resource"], "key": "path:src/app.py"}

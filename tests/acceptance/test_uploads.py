@@ -191,7 +191,7 @@ def test_an_upload_may_be_compressed_in_one_member_or_several(http: httpx2.Clien
     [
         pytest.param("password = hunter2", id="a secret"),
         pytest.param("before\x00after", id="a NUL character"),
-        pytest.param("naïve – 漢字 – 👩‍👩‍👧 – \u202e", id="all of Unicode"),
+        pytest.param("naïve, 漢字, 👩‍👩‍👧, \u202e", id="all of Unicode"),
         pytest.param("\r\n\t  \x1b[31mred\x1b[0m\n", id="control characters and white space"),
         pytest.param('{"a": "\\ud83d\\ude00 \\u0000"}', id="JSON with escapes"),
         pytest.param("'; DROP TABLE sessions; --", id="another language"),

@@ -1,0 +1,23 @@
+"""Requests run beside each other: no agent waits for the wait of another."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2
+
+from tests.acceptance.calls import claim
+
+AGENTS = 16
+WAIT_S = 1.0
+MOST_S = 4.0
+
+
+def test_sixteen_claims_at_once_take_about_as_long_as_one(http: httpx2.Client, person: httpx2.Client) -> None:
+    person.put("/ai/relay/settings", json={"waitMs": int(WAIT_S * 1_000)})
+    start_s = time.monotonic()
+    with ThreadPoolExecutor(AGENTS) as pool:
+        jobs = [pool.submit(claim, http, "run-16", f"agent-{n}", f"src/{n}.py") for n in range(AGENTS)]
+        answers = [job.result() for job in jobs]
+    took_s = time.monotonic() - start_s
+    assert all(answer["held"] for answer in answers)
+    assert WAIT_S <= took_s < MOST_S

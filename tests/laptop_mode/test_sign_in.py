@@ -1,0 +1,76 @@
+"""A person signs in with the one-time code of the link that the server prints."""
+
+import re
+import subprocess
+import sys
+
+import httpx2
+import pytest
+
+from ctrlb.domain.key_format import secret_hash
+from ctrlb.domain.rows import SignIn
+from ctrlb.laptop import FIRST_USER, WORKSPACE
+from ctrlb.ports import Ports
+from ctrlb.sign_in import TOKEN_PREFIX, new_code
+from tests.acceptance.calls import answered, refusal
+from tests.laptop import PROJECT, Laptop
+from tests.laptop_mode.conftest import client
+
+
+def test_the_code_of_the_link_signs_its_person_in_once(laptop: Laptop, token: str) -> None:
+    with client(laptop, token) as person:
+        assert answered(person.get("/ai/relay/settings"))["enforce"] == "advisory"
+    again = httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": laptop.sign_in_code})
+    assert "used or has expired" in refusal(again, 401)
+
+
+def test_a_link_made_by_the_command_line_signs_in_once(laptop: Laptop) -> None:
+    command = [sys.executable, "-m", "ctrlb", "sign-in", "--data", str(laptop.folder)]
+    done = subprocess.run(command, cwd=PROJECT / "shared", capture_output=True, text=True, check=True, timeout=60)
+    match = re.fullmatch(rf"{re.escape(laptop.url)}/console/#code=(\w+)\n", done.stdout)
+    assert match, done.stdout
+    answer = answered(httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": match[1]}))
+    assert set(answer) == {"token", "user_name", "expires"}
+    assert answer["user_name"] == FIRST_USER
+    refusal(httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": match[1]}), 401)
+
+
+def test_a_code_that_has_expired_is_refused(laptop: Laptop, stores: Ports) -> None:
+    code = stores.random.secret()
+    expired = SignIn(secret_hash(code), WORKSPACE, FIRST_USER, stores.clock.now_us() - 1)
+    stores.identity.add_sign_in(expired, once=True)
+    assert "expired" in refusal(httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": code}), 401)
+
+
+@pytest.mark.parametrize("body", [{}, {"code": ""}, {"code": 5}, {"code": "x" * 201}, {"code": ["a"]}])
+def test_what_is_no_code_is_refused_by_its_name(laptop: Laptop, body: object) -> None:
+    assert refusal(httpx2.post(f"{laptop.url}/ai/sign-in", json=body), 400).startswith("code")
+
+
+def test_a_code_that_nobody_made_is_refused(laptop: Laptop) -> None:
+    refusal(httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": "x" * 43}), 401)
+
+
+def test_signing_out_ends_the_session_and_no_other(laptop: Laptop, stores: Ports, token: str) -> None:
+    code = new_code(WORKSPACE, FIRST_USER, stores)
+    second = answered(httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": code}))["token"]
+    with client(laptop, second) as person:
+        assert answered(person.post("/ai/sign-out", json={})) == {"ok": True}
+        assert "sign in again" in refusal(person.get("/ai/relay/settings"), 401)
+    with client(laptop, token) as person:
+        answered(person.get("/ai/relay/settings"))
+
+
+def test_a_session_ends_when_its_time_is_over(laptop: Laptop, stores: Ports) -> None:
+    token = TOKEN_PREFIX + stores.random.secret()
+    ended = SignIn(secret_hash(token), WORKSPACE, FIRST_USER, stores.clock.now_us() - 1)
+    stores.identity.add_sign_in(ended, once=False)
+    with client(laptop, token) as person:
+        assert "sign in again" in refusal(person.get("/ai/relay/settings"), 401)
+
+
+def test_a_code_is_no_token_and_a_token_is_no_code(laptop: Laptop, stores: Ports, token: str) -> None:
+    code = new_code(WORKSPACE, FIRST_USER, stores)
+    with client(laptop, TOKEN_PREFIX + code) as person:
+        refusal(person.get("/ai/relay/settings"), 401)
+    refusal(httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": token}), 401)
