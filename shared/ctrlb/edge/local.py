@@ -10,7 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ctrlb.answers import refuse
 from ctrlb.domain.errors import Invalid, TooLarge
 from ctrlb.edge.http import Event, Response, refusal
 from ctrlb.edge.routes import Router
@@ -33,12 +35,25 @@ def serve(listener: socket.socket, router: Router, on_ready: Callable[[], None])
     router.find("GET", "/health")
     config = uvicorn.Config(
         LocalApp(router, on_ready),
+        http=_Protocol,
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
     uvicorn.Server(config).run(sockets=[listener])
+
+
+class _Protocol(HttpToolsProtocol):
+    """HTTP as uvicorn reads it; what it cannot read is refused in the one error shape, too."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer a request that no handler gets to see, and hang up."""
+        answer = refuse(Invalid("this is no HTTP request that can be read: its head may be too long")).answer
+        body = answer.model_dump_json(exclude_unset=True).encode()
+        head = b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
+        self.transport.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
+        self.transport.close()
 
 
 class LocalApp:
