@@ -25,6 +25,7 @@ def failing_start(folder: Path, port: int = 0) -> str:
     return done.stderr
 
 
+@pytest.mark.promise("mcp-add-by-hand")
 def test_it_prints_its_address_a_sign_in_link_and_how_to_add_it_to_claude_code(laptop: Laptop) -> None:
     assert f"ready at {laptop.url}\n" in laptop.greeting
     assert f"  {laptop.url}/console/#code={laptop.sign_in_code}\n" in laptop.greeting

@@ -38,6 +38,7 @@ def test_agents_of_both_eras_at_once_each_get_their_own_answers(mcp: McpDoor, ru
     assert seen == [[f"note {index} of {number}" for index in reversed(range(CALLS))] for number in range(AGENTS)]
 
 
+@pytest.mark.promise("claim-first-wins")
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 def test_of_agents_that_claim_one_file_at_once_one_gets_it(mcp: McpDoor, run_id: str, era: str) -> None:
     start = threading.Barrier(AGENTS)

@@ -109,6 +109,9 @@ def answer_of(result: CallToolResult) -> Json:
     return result.structured_content
 
 
+@pytest.mark.promise(
+    "mcp-search-sessions", "mcp-find-command", "mcp-next-actions", "mcp-fetch-records", "mcp-compact-json"
+)
 def test_the_session_tools_answer_the_contracts_examples(laptop: Laptop) -> None:
     examples = _examples("search_sessions", "find_command", "next_actions", "fetch_records")
     expected: list[Json] = [
@@ -158,6 +161,7 @@ def test_the_session_tools_answer_the_contracts_examples(laptop: Laptop) -> None
         assert [answer_of(result) for result in call_all(laptop, mode, examples)] == expected
 
 
+@pytest.mark.promise("mcp-peers", "mcp-post", "mcp-claim", "mcp-release", "mcp-compact-json")
 @MODES
 def test_the_relay_tools_answer_the_contracts_examples(mode: str, tmp_path: Path) -> None:
     fresh = Laptop(tmp_path)

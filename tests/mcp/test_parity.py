@@ -191,6 +191,7 @@ def test_every_tool_is_called_through_both_doors() -> None:
     assert {name for name, _ in MISTAKES} == set(TOOLS)
 
 
+@pytest.mark.promise("mcp-same-as-http", "http-session-routes")
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 @pytest.mark.parametrize(("name", "arguments"), [(name, case) for name, cases in READS.items() for case in cases])
 def test_a_read_answers_the_same(

@@ -1,10 +1,11 @@
 """The rules of the protocol's two eras."""
 
 import json
+import socket
 
 import pytest
 
-from tests.mcp.door import LEGACY, META, MODERN, Json, McpDoor
+from tests.mcp.door import LEGACY, META, MODERN, TIMEOUT_S, Json, McpDoor
 
 ERAS = pytest.mark.parametrize("era", [LEGACY, MODERN])
 
@@ -16,6 +17,30 @@ def test_initialize_answers_with_the_clients_version(mcp: McpDoor, version: str)
 
 def test_initialize_with_an_unknown_version_answers_with_the_newest_that_has_it(mcp: McpDoor) -> None:
     assert _initialize(mcp, "2031-01-01")["protocolVersion"] == "2025-11-25"
+
+
+@ERAS
+def test_the_length_of_an_answer_is_said_once(mcp: McpDoor, era: str) -> None:
+    for method in ("tools/list", "no/such"):
+        response = mcp.ask(era, method, {})
+        assert response.headers.get_list("content-length") == [str(len(response.content))]
+
+
+@ERAS
+def test_white_space_around_a_header_is_not_part_of_it(mcp: McpDoor, era: str) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"_meta": META, "name": "peers"}}
+    host, _, port = mcp.url.removeprefix("http://").partition(":")
+    content = json.dumps(body)
+    request = (
+        f"POST /mcp HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {len(content)}\r\n"
+        f"Authorization:  Bearer {mcp.key} \r\nMCP-Protocol-Version:\t{era} \r\n"
+        f"Mcp-Method: tools/call  \r\nMcp-Name:   peers \t \r\nX-CtrlB-Run:  run-1  \r\n\r\n{content}"
+    )
+    with socket.create_connection((host, int(port)), timeout=TIMEOUT_S) as connection:
+        connection.sendall(request.encode())
+        answered = b"".join(iter(lambda: connection.recv(65_536), b"")).decode()
+    assert answered.startswith("HTTP/1.1 200 "), answered
+    assert '"isError":false' in answered
 
 
 def test_there_is_no_session_and_no_order_of_calls(mcp: McpDoor, run_id: str) -> None:
@@ -35,6 +60,7 @@ def test_other_methods_than_post_are_refused_with_allow(mcp: McpDoor, method: st
     assert response.json() == {"error": f"{method} is not served here; the MCP server takes POST"}
 
 
+@pytest.mark.promise("mcp-acts-as-person")
 @pytest.mark.parametrize(
     ("authorization", "status", "code"),
     [

@@ -35,6 +35,7 @@ WRITE_TOOLS = {"post": {"text": "hello"}, "claim": {"resource": "a.py"}, "releas
 ERAS = pytest.mark.parametrize("era", [LEGACY, MODERN])
 
 
+@pytest.mark.promise("mcp-eight-tools")
 @ERAS
 def test_there_are_eight_tools_with_the_contracts_arguments(mcp: McpDoor, era: str) -> None:
     tools = mcp.tools(era)
@@ -80,6 +81,7 @@ def test_no_stream_of_changes_is_announced(mcp: McpDoor, era: str) -> None:
     assert _introduction(mcp, era)["capabilities"] == {"tools": {"listChanged": False}}
 
 
+@pytest.mark.promise("mcp-run-id-required", "mcp-headers-absent")
 @ERAS
 @pytest.mark.parametrize("tool", ["peers", *WRITE_TOOLS])
 @pytest.mark.parametrize("headers", [{}, {"X-CtrlB-Run": ""}, {"X-CtrlB-Run": "${CTRLB_RUN}"}], ids=str)
@@ -91,6 +93,7 @@ def test_a_call_without_a_run_id_says_how_to_pass_one(
         assert mcp.error(tool, {**arguments, **run_id}, headers, era) == {"error": NO_RUN}
 
 
+@pytest.mark.promise("mcp-agent-required", "mcp-headers-absent")
 @ERAS
 @pytest.mark.parametrize("tool", WRITE_TOOLS)
 @pytest.mark.parametrize("agent", ["", "${CTRLB_AGENT}"])
@@ -101,6 +104,7 @@ def test_a_write_without_an_agent_says_how_to_pass_one(
     assert error == {"error": "agent is required: pass agent, or connect with the X-CtrlB-Agent header set"}
 
 
+@pytest.mark.promise("mcp-ids-from-headers", "mcp-post")
 @ERAS
 def test_run_and_agent_come_from_the_connection_unless_they_are_passed(mcp: McpDoor, era: str, run_id: str) -> None:
     connection = {"X-CtrlB-Run": run_id, "X-CtrlB-Agent": "agent-a"}
@@ -117,6 +121,7 @@ def test_peers_needs_no_agent(mcp: McpDoor, run_id: str) -> None:
     assert mcp.answer("peers", {"run_id": run_id}) == {"you": None, "events": []}
 
 
+@pytest.mark.promise("mcp-dataset")
 @ERAS
 def test_every_tool_takes_the_workspaces_dataset_by_name(mcp: McpDoor, era: str, run_id: str) -> None:
     connection = {"X-CtrlB-Run": run_id, "X-CtrlB-Agent": "agent-a"}
@@ -130,6 +135,7 @@ def test_every_tool_takes_the_workspaces_dataset_by_name(mcp: McpDoor, era: str,
     assert mcp.answer("peers", {"dataset": "elsewhere"}, connection, era)["events"] == []
 
 
+@pytest.mark.promise("mcp-write-tools")
 def test_write_tools_are_neither_listed_nor_run_while_they_are_switched_off(tmp_path: Path) -> None:
     connection = {"X-CtrlB-Run": "run-1", "X-CtrlB-Agent": "agent-a"}
     laptop = Laptop(tmp_path)

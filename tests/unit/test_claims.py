@@ -99,6 +99,7 @@ def test_claiming_again_renews_and_never_shortens(stores: Ports, clock: HandCloc
     assert third.lease_until == second.lease_until
 
 
+@pytest.mark.promise("claim-lease-ends")
 def test_an_expired_hold_is_taken_over_on_one_try_after_the_clock_bound(stores: Ports, clock: HandClock) -> None:
     until = take(stores, "a").lease_until or 0
     clock.us = until + MAX_CLOCK_SKEW_US - 1
@@ -114,6 +115,7 @@ def test_the_holder_of_a_lapsed_lease_takes_it_anew_at_once(stores: Ports, clock
     assert (again.held, again.renewed) == (True, None)
 
 
+@pytest.mark.promise("claim-lease-ends", "release-none-held")
 def test_a_late_release_counts_nothing_and_writes_nothing(stores: Ports, clock: HandClock) -> None:
     clock.us = take(stores, "a").lease_until or 0
     assert give(stores, "a").released == 0
@@ -130,6 +132,7 @@ def test_a_claim_whose_answer_was_lost_is_not_refused_because_of_itself(stores: 
     assert kinds(stores) == ["DONE", "HOLD", "HOLD"]
 
 
+@pytest.mark.promise("claim-first-wins")
 def test_a_rival_between_the_look_and_the_write_wins(stores: Ports, clock: HandClock) -> None:
     """The record is free when it is read; a rival takes the next number before our write."""
     take(stores, "a")
