@@ -29,6 +29,8 @@ def test_the_length_of_an_answer_is_said_once(mcp: McpDoor, era: str) -> None:
 @ERAS
 def test_white_space_around_a_header_is_not_part_of_it(mcp: McpDoor, era: str) -> None:
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"_meta": META, "name": "peers"}}
+    if not mcp.url.startswith("http://"):
+        pytest.skip("the request is written by hand, which takes a plain connection")
     host, _, port = mcp.url.removeprefix("http://").partition(":")
     content = json.dumps(body)
     request = (

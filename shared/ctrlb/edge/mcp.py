@@ -126,7 +126,7 @@ class _Sdk:
 
     def serve(self, call: _Call, context: Any) -> Response:
         """Let the SDK answer. It is told that JSON is sent and wanted, since nothing else is spoken here."""
-        headers = {name: value for name, value in call.headers.items() if name.startswith("mcp-")}
+        headers = {name: value.strip() for name, value in call.headers.items() if name.startswith("mcp-")}
         event = {
             "version": "2.0",
             "requestContext": {"http": {"method": "POST", "path": MCP_PATH, "sourceIp": ""}},
@@ -135,6 +135,7 @@ class _Sdk:
             _CALL: call,
         }
         served: Response = self._mangum(event, context)
+        served["headers"].pop("content-length", None)  # whoever sends the response counts, and twice is once too often
         return served
 
 
