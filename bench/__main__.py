@@ -4,10 +4,15 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from bench import claims, report
+from bench import claims, report, searches, starts, uploads
 from bench.servers import PROJECT
 
-PARTS = {"claims": claims.measure}
+PARTS = {
+    "start": starts.measure,
+    "claims": claims.measure,
+    "uploads": uploads.measure,
+    "search": searches.measure,
+}
 
 
 def main() -> None:

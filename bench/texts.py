@@ -17,10 +17,10 @@ MAX_BODY_CHARS = 8_000
 SESSION_ROWS = 200
 FIRST_US = 1_780_000_000_000_000
 ROW_EVERY_US = 1_000_000
-RARE_EVERY_ROWS = 20_000
+RARE_EVERY_ROWS = 4_000
 
 RARE_WORDS = ("quokkaberry", "snorkelwort", "plinthweasel", "gazumpfish", "tiddlyoak")
-"""In no source. One row in RARE_EVERY_ROWS has each, in its body or its command."""
+"""In no source. One row in RARE_EVERY_ROWS has one of them, in turn."""
 _COMMANDS = (
     "python -m pytest tests/test_{name}.py -x -q",
     "git diff --stat HEAD~1 -- lib/{name}.py",
@@ -58,10 +58,12 @@ def rows(first: int, count: int) -> Iterator[dict[str, Any]]:
 def _block(index: int) -> dict[str, Any]:
     """What the row says: prose, a command and its output, an edit and its result, in turn."""
     chance = random.Random(SEED + index)
-    word = RARE_WORDS[index // RARE_EVERY_ROWS % len(RARE_WORDS)] if index % RARE_EVERY_ROWS == 0 else ""
+    turn, rest = divmod(index, RARE_EVERY_ROWS)
+    if rest == 0:
+        return _said("assistant", "text", f"{RARE_WORDS[turn % len(RARE_WORDS)]} {_excerpt(chance)}")
     match index % 6:
         case 0:
-            return _said("assistant", "text", f"{word} {_excerpt(chance)}")
+            return _said("assistant", "text", _excerpt(chance))
         case 1:
             name = chance.choice(_names())
             command = chance.choice(_COMMANDS).format(name=name)
