@@ -40,10 +40,8 @@ class SqliteIdentity:
 
     def key(self, workspace: str, key_id: str) -> Key | None:
         """See IdentityStore.key."""
-        row = (
-            self._database.read().execute(f"{_KEY} WHERE workspace = ? AND key_id = ?", (workspace, key_id)).fetchone()
-        )
-        return Key(*row) if row else None
+        rows = self._database.select(f"{_KEY} WHERE workspace = ? AND key_id = ?", (workspace, key_id))
+        return Key(*rows[0]) if rows else None
 
     def add_key(self, key: Key, audit: Audit) -> None:
         """See IdentityStore.add_key."""
@@ -56,7 +54,7 @@ class SqliteIdentity:
 
     def keys(self, workspace: str, user: str | None) -> list[Key]:
         """See IdentityStore.keys."""
-        rows = self._database.read().execute(
+        rows = self._database.select(
             f"{_KEY} WHERE workspace = ? AND (? IS NULL OR user = ?) ORDER BY created_us, key_id",
             (workspace, user, user),
         )
@@ -85,12 +83,10 @@ class SqliteIdentity:
 
     def member(self, workspace: str, user: str) -> Member | None:
         """See IdentityStore.member."""
-        row = (
-            self._database.read()
-            .execute("SELECT role, active FROM members WHERE workspace = ? AND user = ?", (workspace, user))
-            .fetchone()
+        rows = self._database.select(
+            "SELECT role, active FROM members WHERE workspace = ? AND user = ?", (workspace, user)
         )
-        return Member(workspace, user, row[0], bool(row[1])) if row else None
+        return Member(workspace, user, rows[0][0], bool(rows[0][1])) if rows else None
 
     def put_member(self, member: Member, audit: Audit) -> None:
         """See IdentityStore.put_member."""
@@ -103,10 +99,8 @@ class SqliteIdentity:
 
     def settings(self, workspace: str) -> Settings:
         """See IdentityStore.settings."""
-        row = (
-            self._database.read().execute("SELECT settings FROM settings WHERE workspace = ?", (workspace,)).fetchone()
-        )
-        return Settings(**json.loads(row[0])) if row else Settings()
+        rows = self._database.select("SELECT settings FROM settings WHERE workspace = ?", (workspace,))
+        return Settings(**json.loads(rows[0][0])) if rows else Settings()
 
     def change_settings(self, workspace: str, settings: Settings, audit: Audit) -> None:
         """See IdentityStore.change_settings."""
@@ -128,12 +122,10 @@ class SqliteIdentity:
 
     def sign_in(self, token_sha256: str) -> SignIn | None:
         """See IdentityStore.sign_in."""
-        row = (
-            self._database.read()
-            .execute(f"SELECT {_SIGN_IN} FROM sign_ins WHERE token_sha256 = ? AND NOT once", (token_sha256,))
-            .fetchone()
+        rows = self._database.select(
+            f"SELECT {_SIGN_IN} FROM sign_ins WHERE token_sha256 = ? AND NOT once", (token_sha256,)
         )
-        return SignIn(*row) if row else None
+        return SignIn(*rows[0]) if rows else None
 
     def use_code(self, token_sha256: str) -> SignIn | None:
         """See IdentityStore.use_code."""
