@@ -5,6 +5,7 @@ The client checks every answer against the tool's output schema, and fails when 
 
 import asyncio
 import json
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -87,11 +88,16 @@ def call_all(
     laptop: Laptop, mode: str, calls: Sequence[tuple[str, Json]], headers: dict[str, str] | None = None
 ) -> list[CallToolResult]:
     """The results of the calls, made one after the other over one connection that looked at the tools first."""
+    sent = {"Authorization": f"Bearer {laptop.key}"} | (headers or {})
+    return call_at(f"{laptop.url}/mcp", mode, calls, sent)
+
+
+def call_at(url: str, mode: str, calls: Sequence[tuple[str, Json]], headers: dict[str, str]) -> list[CallToolResult]:
+    """The same at an address, with nothing but these headers."""
 
     async def connect_and_call() -> list[CallToolResult]:
-        sent = {"Authorization": f"Bearer {laptop.key}"} | (headers or {})
-        async with httpx2.AsyncClient(headers=sent, timeout=30) as http:
-            transport = streamable_http_client(f"{laptop.url}/mcp", http_client=http)
+        async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+            transport = streamable_http_client(url, http_client=http)
             async with Client(transport, mode=mode) as client:
                 assert len((await client.list_tools()).tools) == 8
                 return [await client.call_tool(name, arguments) for name, arguments in calls]
@@ -109,6 +115,9 @@ def answer_of(result: CallToolResult) -> Json:
     return result.structured_content
 
 
+@pytest.mark.promise(
+    "mcp-search-sessions", "mcp-find-command", "mcp-next-actions", "mcp-fetch-records", "mcp-compact-json"
+)
 @pytest.mark.promise(
     "mcp-search-sessions", "mcp-find-command", "mcp-next-actions", "mcp-fetch-records", "mcp-compact-json"
 )
@@ -162,6 +171,7 @@ def test_the_session_tools_answer_the_contracts_examples(laptop: Laptop) -> None
 
 
 @pytest.mark.promise("mcp-peers", "mcp-post", "mcp-claim", "mcp-release", "mcp-compact-json")
+@pytest.mark.promise("mcp-peers", "mcp-post", "mcp-claim", "mcp-release", "mcp-compact-json")
 @MODES
 def test_the_relay_tools_answer_the_contracts_examples(mode: str, tmp_path: Path) -> None:
     fresh = Laptop(tmp_path)
@@ -208,6 +218,7 @@ def test_the_relay_tools_answer_the_contracts_examples(mode: str, tmp_path: Path
     ]
 
 
+@pytest.mark.promise("mcp-run-id-required")
 @MODES
 def test_a_mistake_comes_back_as_a_tool_error(mode: str, laptop: Laptop) -> None:
     (result,) = call_all(laptop, mode, _examples("claim"))
@@ -215,6 +226,16 @@ def test_a_mistake_comes_back_as_a_tool_error(mode: str, laptop: Laptop) -> None
     assert result.structured_content is None
     (content,) = result.content
     assert json.loads(content.model_dump()["text"]) == {"error": NO_RUN}
+
+
+@pytest.mark.promise("mcp-add-by-hand")
+def test_the_line_for_claude_code_that_is_printed_at_the_start_connects(laptop: Laptop) -> None:
+    (line,) = (line.strip() for line in laptop.greeting.splitlines() if "claude mcp add" in line)
+    *command, url, flag, header = shlex.split(line)
+    assert (command, flag) == (["claude", "mcp", "add", "--transport", "http", "ctrlb"], "--header")
+    name, _, value = header.partition(": ")
+    (result,) = call_at(url, "auto", _examples("peers"), {name: value})
+    assert answer_of(result) == {"you": None, "events": []}
 
 
 def _examples(*names: str) -> list[tuple[str, Json]]:

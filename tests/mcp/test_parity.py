@@ -191,6 +191,7 @@ def test_every_tool_is_called_through_both_doors() -> None:
     assert {name for name, _ in MISTAKES} == set(TOOLS)
 
 
+@pytest.mark.promise("mcp-same-as-http")
 @pytest.mark.promise("mcp-same-as-http", "http-session-routes")
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 @pytest.mark.parametrize(("name", "arguments"), [(name, case) for name, cases in READS.items() for case in cases])
@@ -217,6 +218,18 @@ def test_writes_on_twin_runs_answer_the_same(http: httpx2.Client, mcp: McpDoor, 
         assert_same(TOOLS[name], status, _without(by_http, *VARYING), Outcome(False, _without(by_mcp.answer, *VARYING)))
 
 
+@pytest.mark.promise("mcp-acts-as-person")
+def test_an_agent_is_the_same_through_both_doors(http: httpx2.Client, mcp: McpDoor, run_id: str) -> None:
+    mine = {"run_id": run_id, "agent": "agent-a", "resource": "src/app.py"}
+    _, held = over_http(http, TOOLS["claim"], mine)
+    renewed = over_mcp(mcp, TOOLS["claim"], mine, MODERN).answer
+    assert (held["held"], renewed["held"], renewed["renewed"]) == (True, True, True)
+    assert over_http(http, TOOLS["release"], mine) == (
+        200,
+        {"released": 1, "finished": True, "resource": "src/app.py", "key": "path:src/app.py"},
+    )
+
+
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 @pytest.mark.parametrize(("name", "arguments"), MISTAKES)
 def test_a_mistake_is_told_in_the_same_words(
@@ -230,6 +243,7 @@ def test_a_mistake_is_told_in_the_same_words(
     assert_same(TOOLS[name], status, by_http, by_mcp)
 
 
+@pytest.mark.promise("mcp-acts-as-person")
 @pytest.mark.parametrize("authorization", ["", "Bearer nonsense", "Bearer ctrlb_local_AAAAAAAAAAAA_" + "A" * 49])
 @pytest.mark.parametrize("name", TOOLS)
 def test_a_refused_key_is_told_in_the_same_words(

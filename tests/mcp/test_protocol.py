@@ -63,6 +63,7 @@ def test_other_methods_than_post_are_refused_with_allow(mcp: McpDoor, method: st
 
 
 @pytest.mark.promise("mcp-acts-as-person")
+@pytest.mark.promise("mcp-acts-as-person")
 @pytest.mark.parametrize(
     ("authorization", "status", "code"),
     [

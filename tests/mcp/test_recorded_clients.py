@@ -118,6 +118,7 @@ def test_a_client_lists_the_eight_tools(client: str, mcp: McpDoor, run_id: str) 
         assert (result["ttlMs"], result["cacheScope"]) == (0, "private")
 
 
+@pytest.mark.promise("mcp-ids-from-headers")
 @pytest.mark.parametrize(
     ("client", "exchange", "you"),
     [
@@ -174,6 +175,7 @@ def test_claude_is_told_at_once_what_is_not_served(exchange: str, mcp: McpDoor, 
     assert response.json()["error"]["code"] == -32601
 
 
+@pytest.mark.promise("mcp-headers-absent")
 def test_a_variable_that_claude_did_not_expand_counts_as_no_run(mcp: McpDoor) -> None:
     (recorded,) = json.loads((DATA / "claude-unset-variable.json").read_text())
     assert recorded["headers"]["x-ctrlb-run"] == "${CTRLB_RUN}"

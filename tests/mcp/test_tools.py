@@ -36,6 +36,7 @@ ERAS = pytest.mark.parametrize("era", [LEGACY, MODERN])
 
 
 @pytest.mark.promise("mcp-eight-tools")
+@pytest.mark.promise("mcp-eight-tools")
 @ERAS
 def test_there_are_eight_tools_with_the_contracts_arguments(mcp: McpDoor, era: str) -> None:
     tools = mcp.tools(era)
@@ -82,6 +83,7 @@ def test_no_stream_of_changes_is_announced(mcp: McpDoor, era: str) -> None:
 
 
 @pytest.mark.promise("mcp-run-id-required", "mcp-headers-absent")
+@pytest.mark.promise("mcp-run-id-required", "mcp-headers-absent")
 @ERAS
 @pytest.mark.parametrize("tool", ["peers", *WRITE_TOOLS])
 @pytest.mark.parametrize("headers", [{}, {"X-CtrlB-Run": ""}, {"X-CtrlB-Run": "${CTRLB_RUN}"}], ids=str)
@@ -94,6 +96,7 @@ def test_a_call_without_a_run_id_says_how_to_pass_one(
 
 
 @pytest.mark.promise("mcp-agent-required", "mcp-headers-absent")
+@pytest.mark.promise("mcp-agent-required", "mcp-headers-absent")
 @ERAS
 @pytest.mark.parametrize("tool", WRITE_TOOLS)
 @pytest.mark.parametrize("agent", ["", "${CTRLB_AGENT}"])
@@ -104,6 +107,7 @@ def test_a_write_without_an_agent_says_how_to_pass_one(
     assert error == {"error": "agent is required: pass agent, or connect with the X-CtrlB-Agent header set"}
 
 
+@pytest.mark.promise("mcp-ids-from-headers")
 @pytest.mark.promise("mcp-ids-from-headers", "mcp-post")
 @ERAS
 def test_run_and_agent_come_from_the_connection_unless_they_are_passed(mcp: McpDoor, era: str, run_id: str) -> None:
@@ -122,6 +126,7 @@ def test_peers_needs_no_agent(mcp: McpDoor, run_id: str) -> None:
 
 
 @pytest.mark.promise("mcp-dataset")
+@pytest.mark.promise("mcp-dataset")
 @ERAS
 def test_every_tool_takes_the_workspaces_dataset_by_name(mcp: McpDoor, era: str, run_id: str) -> None:
     connection = {"X-CtrlB-Run": run_id, "X-CtrlB-Agent": "agent-a"}
@@ -135,6 +140,7 @@ def test_every_tool_takes_the_workspaces_dataset_by_name(mcp: McpDoor, era: str,
     assert mcp.answer("peers", {"dataset": "elsewhere"}, connection, era)["events"] == []
 
 
+@pytest.mark.promise("mcp-write-tools")
 @pytest.mark.promise("mcp-write-tools")
 def test_write_tools_are_neither_listed_nor_run_while_they_are_switched_off(tmp_path: Path) -> None:
     connection = {"X-CtrlB-Run": "run-1", "X-CtrlB-Agent": "agent-a"}
