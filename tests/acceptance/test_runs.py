@@ -67,8 +67,9 @@ def test_runs_are_listed_newest_started_first(http: httpx2.Client, run_id: str) 
 def test_a_run_that_was_written_to_just_now_is_live_and_an_old_one_is_done(
     http: httpx2.Client, run_id: str, session_id: str
 ) -> None:
+    two_hours_ago_us = time.time_ns() // 1_000 - 7_200_000_000
     post(http, run_id, "agent-a", "hello")
-    upload(http, edit(session_id, "agent-a", f"{run_id}-old", 0, "src/app.py"))
+    upload(http, edit(session_id, "agent-a", f"{run_id}-old", 0, "src/app.py", _timestamp=two_hours_ago_us))
 
     def look() -> None:
         names = (run_id, f"{run_id}-old")
@@ -108,6 +109,20 @@ def test_the_last_page_has_no_cursor(http: httpx2.Client) -> None:
             break
         params["cursor"] = answer["next_cursor"]
     assert answer["next_cursor"] is None
+
+
+@pytest.mark.promise("runs-cursor")
+def test_a_cursor_still_gives_the_page_after_it_when_runs_have_started_since(http: httpx2.Client, run_id: str) -> None:
+    first, second, third = names = [f"{run_id}-{number}" for number in range(3)]
+    for name in names[:2]:
+        post(http, name, "agent-a", "hello")
+    eventually(lambda: _assert_equal([run["run_id"] for run in listed(http, "all", *names)], [second, first]))
+    cursor = answered(http.get(RUNS, params={"limit": 1}))["next_cursor"]
+    post(http, third, "agent-a", "hello")
+    eventually(lambda: _assert_equal([run["run_id"] for run in listed(http, "all", *names)], [third, second, first]))
+    for _ in range(2):
+        (after,) = answered(http.get(RUNS, params={"limit": 1, "cursor": cursor}))["runs"]
+        assert after["run_id"] == first
 
 
 @pytest.mark.promise("runs-listed", "error-400")

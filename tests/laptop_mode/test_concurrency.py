@@ -4,6 +4,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
+import pytest
 
 from tests.acceptance.calls import claim
 
@@ -12,6 +13,7 @@ WAIT_S = 1.0
 MOST_S = 4.0
 
 
+@pytest.mark.promise("settings-wait")
 def test_sixteen_claims_at_once_take_about_as_long_as_one(http: httpx2.Client, person: httpx2.Client) -> None:
     person.put("/ai/relay/settings", json={"waitMs": int(WAIT_S * 1_000)})
     start_s = time.monotonic()

@@ -7,6 +7,7 @@ import sys
 import httpx2
 import pytest
 
+from ctrlb.domain.key_format import written_key
 from ctrlb.ports import Ports
 from tests.acceptance.calls import SESSIONS, answered, records, refusal, row, search, upload
 from tests.laptop import PROJECT, Laptop
@@ -143,6 +144,12 @@ def test_a_wrong_secret_is_refused_as_an_unknown_key_is(laptop: Laptop, stores: 
     assert refused_with(laptop, key[:-1] + ("a" if key[-1] != "a" else "b")) == "MCP_INVALID_KEY"
     swapped = "_".join([*key.split("_")[:3], other.split("_")[3]])
     assert refused_with(laptop, swapped) == "MCP_INVALID_KEY"
+
+
+@pytest.mark.promise("code-invalid")
+def test_a_key_of_a_workspace_that_is_not_here_is_refused(laptop: Laptop, stores: Ports) -> None:
+    elsewhere = written_key("elsewhere", stores.random.key_id(), stores.random.secret())
+    assert refused_with(laptop, elsewhere) == "MCP_INVALID_KEY"
 
 
 @pytest.mark.promise("code-stale")

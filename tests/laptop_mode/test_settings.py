@@ -103,7 +103,7 @@ def test_a_new_lease_counts_for_later_claims_only(http: httpx2.Client, person: h
     assert claim(http, "run-lease", "agent-b", "src/b.py")["lease_until"] == after["lease_until"]  # never back
 
 
-@pytest.mark.promise("writes-to-sessions-dataset-only", "reads-may-name-a-dataset")
+@pytest.mark.promise("settings-sessions-dataset", "writes-to-sessions-dataset-only", "reads-may-name-a-dataset")
 def test_rows_go_to_the_dataset_of_the_settings(http: httpx2.Client, person: httpx2.Client) -> None:
     claim(http, "run-moved", "agent-a")
     answered(http.post(f"{SESSIONS}/records", json=[row("before", 0)]), 202)
@@ -119,7 +119,7 @@ def test_rows_go_to_the_dataset_of_the_settings(http: httpx2.Client, person: htt
     refusal(http.get(f"{SESSIONS}/after/records", params=params), 404)
 
 
-@pytest.mark.promise("run-silent-agent")
+@pytest.mark.promise("settings-silent-after", "run-silent-agent")
 def test_how_long_an_agent_may_be_silent_is_a_setting(http: httpx2.Client, person: httpx2.Client) -> None:
     five_minutes_ago_us = claim(http, "run-silent", "agent-a")["lease_until"] - 600_000_000 - 300_000_000
     sent = row("silent", 0, run_id="run-silent", agent="agent-b", _timestamp=five_minutes_ago_us)
