@@ -16,6 +16,7 @@ the last id of a page the page's rows can lie.
 """
 
 import hashlib
+import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -42,9 +43,16 @@ CREATE VIRTUAL TABLE words_{dataset} USING fts5(
 CREATE VIRTUAL TABLE commands_{dataset} USING fts5(
     command, content = '', columnsize = 0, tokenize = 'trigram case_sensitive 1'
 )""",
-    # Each upload adds a segment. Merging them later than by default makes uploads faster by a quarter.
-    "INSERT INTO words_{dataset} (words_{dataset}, rank) VALUES ('automerge', 8)",
+    # Each upload adds a segment. Merging more of them at once makes uploads faster by a quarter.
+    "INSERT INTO words_{dataset} (words_{dataset}, rank) VALUES ('automerge', 16)",
+    "INSERT INTO words_{dataset} (words_{dataset}, rank) VALUES ('crisismerge', 32)",
 )
+_LAST_IDS = f"""
+SELECT unit.value, (
+    SELECT max(id) FROM session_rows WHERE id BETWEEN unit.value << {SLOT_BITS} AND (unit.value + 1 << {SLOT_BITS}) - 1
+)
+FROM json_each(?) AS unit
+"""
 _ADD_WORDS = "INSERT INTO words_{dataset} (rowid, runs, wholes, facets) VALUES (?, ?, ?, ?)"
 _REMOVE_WORDS = (
     "INSERT INTO words_{dataset} (words_{dataset}, rowid, runs, wholes, facets) VALUES ('delete', ?, ?, ?, ?)"
@@ -105,29 +113,28 @@ EVERYWHERE = IdRange()
 class Ids:
     """Gives out the ids of the rows that a transaction adds."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, times_us: Iterable[int]) -> None:
+        """`times_us` are those of the rows to come: the units of time that they are in are looked up at once."""
         self._connection = connection
-        self._next: dict[int, int] = {}
+        self._next_slots: dict[int, int] = {}
+        self._look_up({ts_us >> TIME_SHIFT for ts_us in times_us})
         self.displaced = 0
         """The most units of time that a row given an id is displaced by."""
 
     def take(self, ts_us: int) -> int:
         """An id that no row has, in the row's unit of time or the first after it that is not full."""
         unit = own_unit = ts_us >> TIME_SHIFT
-        while (slot := self._next_slot(unit)) == SLOTS:
+        while (slot := self._next_slots[unit]) == SLOTS:
             unit += 1
-        self._next[unit] = slot + 1
+            if unit not in self._next_slots:
+                self._look_up({unit})
+        self._next_slots[unit] = slot + 1
         self.displaced = max(self.displaced, unit - own_unit)
         return unit << SLOT_BITS | slot
 
-    def _next_slot(self, unit: int) -> int:
-        if unit not in self._next:
-            unit_ids = (unit << SLOT_BITS, (unit + 1 << SLOT_BITS) - 1)
-            [(last_id,)] = self._connection.execute(
-                "SELECT max(id) FROM session_rows WHERE id BETWEEN ? AND ?", unit_ids
-            )
-            self._next[unit] = 0 if last_id is None else (last_id & SLOTS - 1) + 1
-        return self._next[unit]
+    def _look_up(self, units: set[int]) -> None:
+        for unit, last_id in self._connection.execute(_LAST_IDS, (json.dumps(list(units)),)):
+            self._next_slots[unit] = 0 if last_id is None else (last_id & SLOTS - 1) + 1
 
 
 def entry_of(row: SessionRow, user: str) -> Entry:
@@ -185,8 +192,9 @@ def _facet(kind: str, value: str) -> str:
 
 
 def _for_words(connection: sqlite3.Connection, statement: str, entries: Sequence[tuple[int, Entry]]) -> None:
-    connection.executemany(statement, ((row_id, *entry[:3]) for row_id, entry in entries))
+    # In order of the ids: for one that is not, FTS5 writes out all that it has gathered.
+    connection.executemany(statement, ((row_id, *entry[:3]) for row_id, entry in sorted(entries)))
 
 
 def _for_commands(connection: sqlite3.Connection, statement: str, entries: Sequence[tuple[int, Entry]]) -> None:
-    connection.executemany(statement, ((row_id, entry.command) for row_id, entry in entries if entry.command))
+    connection.executemany(statement, ((row_id, entry.command) for row_id, entry in sorted(entries) if entry.command))

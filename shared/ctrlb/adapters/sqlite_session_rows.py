@@ -1,7 +1,7 @@
 """How a session row lies in SQLite: the tables, and a stored row read back.
 
-What is long stands in a table of its own, so that queries over many rows read little. The id is made in
-`sqlite_index`: it says about when the row was, not where it is to be found by its identity.
+What is long stands in a table of its own, so that queries over many rows read little. A row's id is made in
+`sqlite_index` and says about when the row was; texts are numbered as they come, for so they are written fastest.
 """
 
 from collections.abc import Sequence
@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS sessions (
 );
 CREATE TABLE IF NOT EXISTS session_rows (
     id INTEGER PRIMARY KEY,
+    text INTEGER NOT NULL,
     session INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     block_idx INTEGER NOT NULL,
@@ -54,7 +55,7 @@ CREATE TABLE IF NOT EXISTS session_rows (
 );
 CREATE UNIQUE INDEX IF NOT EXISTS session_row_identities ON session_rows (session, seq, block_idx);
 CREATE TABLE IF NOT EXISTS session_texts (
-    id INTEGER PRIMARY KEY,
+    number INTEGER PRIMARY KEY,
     command TEXT NOT NULL,
     paths TEXT NOT NULL,
     extra TEXT NOT NULL,
@@ -113,11 +114,15 @@ CUT_COLUMNS = columns(body="substr(CAST(session_texts.body AS BLOB), 1, 4 * :bod
 JOINED_ROWS = """
 session_rows
 JOIN sessions ON sessions.id = session_rows.session
-JOIN session_texts ON session_texts.id = session_rows.id
+JOIN session_texts ON session_texts.number = session_rows.text
 """
-STORED_ROW = f"""
-SELECT session_rows.id, {columns()} FROM {JOINED_ROWS}
-WHERE session_rows.session = ? AND session_rows.seq = ? AND session_rows.block_idx = ?
+# One look for all: `wanted` is a JSON array of [session, seq, block_idx].
+STORED_ROWS = f"""
+SELECT session_rows.id, session_rows.text, {columns()} FROM json_each(:wanted) AS wanted
+CROSS JOIN session_rows ON session_rows.session = wanted.value ->> 0 AND session_rows.seq = wanted.value ->> 1
+    AND session_rows.block_idx = wanted.value ->> 2
+JOIN sessions ON sessions.id = session_rows.session
+JOIN session_texts ON session_texts.number = session_rows.text
 """
 
 

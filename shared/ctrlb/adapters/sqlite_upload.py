@@ -4,13 +4,14 @@ Rows, their index and what the Runs page is derived from change in one transacti
 another. Uploads are often sent again: a row that is there as it is costs one look.
 """
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
 from ctrlb.adapters.sqlite_index import Entry, Ids, add_entries, create_index, entry_of, remove_entries
-from ctrlb.adapters.sqlite_session_rows import SLIM_FIELDS, STORED_ROW, TEXT_FIELDS, session_row
+from ctrlb.adapters.sqlite_session_rows import SLIM_FIELDS, STORED_ROWS, TEXT_FIELDS, session_row
 from ctrlb.domain.rows import AgentActivity, Dataset, Edit, SessionRow
 from ctrlb.domain.run_rules import activities, edits_of
 from ctrlb.ports import SessionTaken
@@ -24,12 +25,16 @@ def _marks(count: int) -> str:
 
 
 _ADD_ROW = f"""
-INSERT INTO session_rows (id, session, written_us, {", ".join(SLIM_FIELDS)}) VALUES ({_marks(3 + len(SLIM_FIELDS))})
+INSERT INTO session_rows (id, text, session, written_us, {", ".join(SLIM_FIELDS)})
+VALUES ({_marks(4 + len(SLIM_FIELDS))})
 """
-_ADD_TEXTS = f"INSERT INTO session_texts (id, {', '.join(TEXT_FIELDS)}) VALUES ({_marks(1 + len(TEXT_FIELDS))})"
-_REMOVE_ROW = ("DELETE FROM session_rows WHERE id = ?", "DELETE FROM session_texts WHERE id = ?")
+_NEXT_TEXT = "SELECT coalesce(max(number), 0) + 1 FROM session_texts"
+_ADD_TEXTS = f"INSERT INTO session_texts (number, {', '.join(TEXT_FIELDS)}) VALUES ({_marks(1 + len(TEXT_FIELDS))})"
+_REMOVE_ROW = "DELETE FROM session_rows WHERE id = ?"
+_REMOVE_TEXTS = "DELETE FROM session_texts WHERE number = ?"
 _ADD_DATASET = "INSERT INTO datasets (workspace, name) VALUES (?, ?) RETURNING id"
 _ADD_SESSION = "INSERT INTO sessions (dataset, session_id, owner) VALUES (?, ?, ?) RETURNING id"
+_NOTE_DISPLACED = "UPDATE datasets SET displaced = max(displaced, ?) WHERE id = ?"
 _MERGE_ACTIVITY = """
 INSERT INTO run_activity (workspace, dataset, run_id, user, agent, session_id, first_us, last_us, last_block_type)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -63,6 +68,15 @@ class _Prepared:
 
 
 @dataclass(frozen=True, slots=True)
+class _Stored:
+    """A row as it was stored, and where."""
+
+    id: int
+    text: int
+    row: SessionRow
+
+
+@dataclass(frozen=True, slots=True)
 class _Session:
     id: int
     is_new: bool
@@ -84,15 +98,9 @@ class Upload:
         dataset = self._dataset_id(connection)
         names = dict.fromkeys(prepared.row.session_id for prepared in self._rows)
         sessions = {name: self._session(connection, dataset, name) for name in names}
-        fresh, changed = self._unlike_stored(connection, sessions)
-        ids = Ids(connection)
-        for prepared, old_id, old_row in changed:
-            self._remove(connection, dataset, old_id, old_row)
-            fresh.append(prepared)
-        self._add(connection, dataset, sessions, [(ids.take(prepared.row.ts_us), prepared) for prepared in fresh])
-        connection.execute(
-            "UPDATE datasets SET displaced = ?1 WHERE id = ?2 AND displaced < ?1", (ids.displaced, dataset)
-        )
+        fresh, replaced = self._unlike_stored(connection, sessions)
+        self._remove(connection, dataset, replaced)
+        self._add(connection, dataset, sessions, fresh)
         self._derive_for_runs(connection, fresh)
 
     def _dataset_id(self, connection: sqlite3.Connection) -> int:
@@ -117,43 +125,49 @@ class Upload:
 
     def _unlike_stored(
         self, connection: sqlite3.Connection, sessions: dict[str, _Session]
-    ) -> tuple[list[_Prepared], list[tuple[_Prepared, int, SessionRow]]]:
-        """The rows that are not stored yet, and those that are stored otherwise, with what is stored."""
-        fresh, changed = [], []
-        for prepared in self._rows:
-            row = prepared.row
-            session = sessions[row.session_id]
-            identity = (session.id, row.seq, row.block_idx)
-            stored = None if session.is_new else connection.execute(STORED_ROW, identity).fetchone()
-            if stored is None:
-                fresh.append(prepared)
-            elif (old_row := session_row(stored[1:])) != row:
-                changed.append((prepared, stored[0], old_row))
-        return fresh, changed
+    ) -> tuple[list[_Prepared], list[_Stored]]:
+        """The rows that are not stored, or otherwise; and what is stored of them."""
+        rows = [prepared.row for prepared in self._rows if not sessions[prepared.row.session_id].is_new]
+        wanted = json.dumps([(sessions[row.session_id].id, row.seq, row.block_idx) for row in rows])
+        found = connection.execute(STORED_ROWS, {"wanted": wanted})
+        all_stored = [_Stored(row_id, text, session_row(values)) for row_id, text, *values in found]
+        stored = {one.row.identity: one.row for one in all_stored}
+        same = {row.identity for row in rows if stored.get(row.identity) == row}
+        fresh = [prepared for prepared in self._rows if prepared.row.identity not in same]
+        return fresh, [one for one in all_stored if one.row.identity not in same]
 
-    def _remove(self, connection: sqlite3.Connection, dataset: int, row_id: int, row: SessionRow) -> None:
-        for statement in _REMOVE_ROW:
-            connection.execute(statement, (row_id,))
-        remove_entries(connection, dataset, [(row_id, entry_of(row, self._user))])
-        place = (row.run_id, row.ts_us, *row.identity)
-        connection.execute(_REMOVE_EDITS, (self._dataset.workspace, self._dataset.name, *place))
+    def _remove(self, connection: sqlite3.Connection, dataset: int, replaced: Sequence[_Stored]) -> None:
+        connection.executemany(_REMOVE_ROW, ((stored.id,) for stored in replaced))
+        connection.executemany(_REMOVE_TEXTS, ((stored.text,) for stored in replaced))
+        remove_entries(connection, dataset, [(stored.id, entry_of(stored.row, self._user)) for stored in replaced])
+        places = ((stored.row.run_id, stored.row.ts_us, *stored.row.identity) for stored in replaced)
+        name = (self._dataset.workspace, self._dataset.name)
+        connection.executemany(_REMOVE_EDITS, ((*name, *place) for place in places))
 
     def _add(
         self,
         connection: sqlite3.Connection,
         dataset: int,
         sessions: dict[str, _Session],
-        rows: Sequence[tuple[int, _Prepared]],
+        fresh: Sequence[_Prepared],
     ) -> None:
+        ids = Ids(connection, (prepared.row.ts_us for prepared in fresh))
+        rows = [(ids.take(prepared.row.ts_us), prepared) for prepared in fresh]
+        [(first_text,)] = connection.execute(_NEXT_TEXT)
+        texts = range(first_text, first_text + len(rows))
+        connection.executemany(
+            _ADD_TEXTS, ((text, *_text_values(prepared.row)) for text, (_, prepared) in zip(texts, rows, strict=True))
+        )
         connection.executemany(
             _ADD_ROW,
             (
-                (row_id, sessions[prepared.row.session_id].id, self._written_us, *_slim_values(prepared.row))
-                for row_id, prepared in rows
+                (row_id, text, sessions[prepared.row.session_id].id, self._written_us, *_slim_values(prepared.row))
+                for text, (row_id, prepared) in zip(texts, rows, strict=True)
             ),
         )
-        connection.executemany(_ADD_TEXTS, ((row_id, *_text_values(prepared.row)) for row_id, prepared in rows))
         add_entries(connection, dataset, [(row_id, prepared.entry) for row_id, prepared in rows])
+        if ids.displaced:
+            connection.execute(_NOTE_DISPLACED, (ids.displaced, dataset))
 
     def _derive_for_runs(self, connection: sqlite3.Connection, written: Sequence[_Prepared]) -> None:
         dataset = (self._dataset.workspace, self._dataset.name)
