@@ -51,7 +51,7 @@ def _serve(options: argparse.Namespace) -> int:
         routes.template_routes(PROJECT / "template.yaml") + routes.laptop_routes(), PROJECT / "functions"
     )
     with contextlib.suppress(KeyboardInterrupt):
-        local.serve(listener, router, lambda: _greet(url, key, folder, stores))
+        local.serve(listener, router, PROJECT / "web", lambda: _greet(url, key, folder, stores))
     print("\nctrlb: stopped; everything is kept in", folder)
     lock.close()
     return 0

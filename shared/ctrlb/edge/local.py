@@ -7,6 +7,7 @@ import threading
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -14,6 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ctrlb.answers import refuse
 from ctrlb.domain.errors import Invalid, TooLarge
+from ctrlb.edge.console import console_file
 from ctrlb.edge.http import Event, Response, refusal
 from ctrlb.edge.routes import Router
 
@@ -30,11 +32,11 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-def serve(listener: socket.socket, router: Router, on_ready: Callable[[], None]) -> None:
+def serve(listener: socket.socket, router: Router, web: Path, on_ready: Callable[[], None]) -> None:
     """Serve until interrupted. `on_ready` is called once, when the first request can be answered."""
     router.find("GET", "/health")
     config = uvicorn.Config(
-        LocalApp(router, on_ready),
+        LocalApp(router, web, on_ready),
         http=_Protocol,
         log_level="warning",
         access_log=False,
@@ -59,8 +61,9 @@ class _Protocol(HttpToolsProtocol):
 class LocalApp:
     """An ASGI app that hands each request to a Lambda handler, as an API Gateway event."""
 
-    def __init__(self, router: Router, on_ready: Callable[[], None]) -> None:
+    def __init__(self, router: Router, web: Path, on_ready: Callable[[], None]) -> None:
         self._router = router
+        self._web = web
         self._on_ready = on_ready
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
 
@@ -69,7 +72,10 @@ class LocalApp:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         else:
-            body = await _read(receive)
+            try:
+                body = await _read(receive)
+            except _ClientGone:
+                return
             response = await asyncio.get_running_loop().run_in_executor(self._pool, self._answer, scope, body)
             await _send(response, send)
 
@@ -88,11 +94,17 @@ class LocalApp:
         event = _event(scope, body or b"")
         if body is None:
             return refusal(TooLarge(f"the body is larger than {MAX_BODY_BYTES:,} bytes; send less in one call"), event)
+        if file := console_file(self._web, event):
+            return file
         try:
             handler, parameters = self._router.find(scope["method"], raw_path)
         except UnicodeDecodeError:
             return refusal(Invalid("the path should be percent-encoded UTF-8"), event)
         return handler({**event, "pathParameters": parameters}, None)
+
+
+class _ClientGone(Exception):
+    """The client hung up before its body was whole; there is nobody to answer."""
 
 
 async def _read(receive: Receive) -> bytes | None:
@@ -101,6 +113,8 @@ async def _read(receive: Receive) -> bytes | None:
     size = 0
     while True:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _ClientGone
         size += len(message.get("body", b""))
         if size <= MAX_BODY_BYTES:
             body += message.get("body", b"")
