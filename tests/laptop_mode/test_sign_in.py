@@ -55,7 +55,7 @@ def test_signing_out_ends_the_session_and_no_other(laptop: Laptop, stores: Ports
     code = new_code(WORKSPACE, FIRST_USER, stores)
     second = answered(httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": code}))["token"]
     with client(laptop, second) as person:
-        assert answered(person.post("/ai/sign-out", json={})) == {"ok": True}
+        assert answered(person.post("/ai/sign-out")) == {"ok": True}
         assert "sign in again" in refusal(person.get("/ai/relay/settings"), 401)
     with client(laptop, token) as person:
         answered(person.get("/ai/relay/settings"))

@@ -79,7 +79,8 @@ def header_value(headers: Mapping[str, str], name: str) -> str | None:
 def _fields(operation: Operation, event: Event) -> Fields:
     """What the caller sent. The path wins over the body, and the agent may come in a header."""
     body = read_body(event)
-    takes_body = operation.method in ("POST", "PUT") or (operation.method == "DELETE" and body)
+    may_have_body = operation.method in ("POST", "PUT") or (operation.method == "DELETE" and body)
+    takes_body = may_have_body and bool(operation.request.model_fields)  # where nothing is asked, nothing need be sent
     fault = ""
     values: dict[str, Any]
     if takes_body:
