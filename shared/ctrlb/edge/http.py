@@ -87,9 +87,8 @@ def _fields(operation: Operation, event: Event) -> Fields:
         values, fault = _json_fields(operation, body)
     else:
         values = _query_fields(operation, event.get("rawQueryString", ""))
-    if "agent" in operation.needs or operation.name == "peers":
-        if values.get("agent") in (None, ""):
-            values["agent"] = header_value(event["headers"], "x-ctrlb-agent")
+    if "agent" in operation.request.model_fields and values.get("agent") in (None, ""):
+        values["agent"] = header_value(event["headers"], "x-ctrlb-agent")
     values.update(event.get("pathParameters") or {})
     return Fields(values, are_text=not takes_body, fault=fault)
 
