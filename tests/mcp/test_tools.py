@@ -114,11 +114,16 @@ def test_run_and_agent_come_from_the_connection_unless_they_are_passed(mcp: McpD
     connection = {"X-CtrlB-Run": run_id, "X-CtrlB-Agent": "agent-a"}
     posted = mcp.answer("post", {"text": "one"}, connection, era)
     assert posted == {"ok": True, "run_id": run_id, "agent": "agent-a"}
+    posted = mcp.answer("post", {"text": "and", "run_id": "", "agent": None}, connection, era)
+    assert posted == {"ok": True, "run_id": run_id, "agent": "agent-a"}
     posted = mcp.answer("post", {"text": "two", "run_id": f"{run_id}-b", "agent": "agent-b"}, connection, era)
     assert posted == {"ok": True, "run_id": f"{run_id}-b", "agent": "agent-b"}
     seen = mcp.answer("peers", {}, connection, era)
     assert seen["you"] == "agent-a"
-    assert [(event["agent"], event["text"]) for event in seen["events"]] == [("agent-a", "one")]
+    assert [(event["agent"], event["text"]) for event in seen["events"]] == [
+        ("agent-a", "and"),
+        ("agent-a", "one"),
+    ]
 
 
 def test_peers_needs_no_agent(mcp: McpDoor, run_id: str) -> None:
