@@ -44,6 +44,15 @@ def test_a_folder_that_it_makes_is_for_the_owner_alone(tmp_path: Path) -> None:
         assert stat.S_IMODE(laptop.folder.stat().st_mode) == 0o700
 
 
+def test_what_it_keeps_in_a_folder_that_others_may_read_is_for_the_owner_alone(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with running(tmp_path) as laptop, client(laptop, laptop.key) as http:
+        claim(http, "run-1", "agent-a")
+    open_to_others = [path.name for path in tmp_path.iterdir() if stat.S_IMODE(path.stat().st_mode) & 0o077]
+    assert "relay.db" in {path.name for path in tmp_path.iterdir()}
+    assert open_to_others == []
+
+
 def test_a_second_start_on_the_folder_keeps_everything_and_the_key(tmp_path: Path) -> None:
     with running(tmp_path) as first, client(first, first.key) as http:
         upload(http, row("session-1", 0, body="marmalade"))
