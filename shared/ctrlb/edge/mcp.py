@@ -61,6 +61,8 @@ class _Call:
 def mcp_handler() -> Handler:
     """The Lambda handler of /mcp."""
     ports()
+    for name in _TOOLS:
+        _tool(name)  # schemas are made before the first request
     threads = threading.local()
 
     def handler(event: Event, context: Any) -> Response:
@@ -80,8 +82,10 @@ def mcp_handler() -> Handler:
 
 
 def _let_in(event: Event) -> _Call:
-    """The call, once it is clear who makes it. GET would open a stream that never ends, and there is no
-    session to DELETE."""
+    """The call, once it is clear who makes it.
+
+    GET would open a stream that never ends, and there is no session to DELETE.
+    """
     method = event["requestContext"]["http"]["method"]
     if method != "POST":
         raise MethodNotAllowed(f"{method} is not served here; the MCP server takes POST", ("POST",))
