@@ -1,6 +1,7 @@
 """The memory: what every session said, ran and got back, row by row, and the search over it."""
 
 import json
+from typing import Any
 
 from ctrlb.domain.access import Caller
 from ctrlb.domain.errors import Forbidden, Invalid, NotFound
@@ -32,6 +33,7 @@ from ctrlb.ports import Ports, SessionTaken
 FETCH_ROWS = 50
 FETCH_BODY_CHARS = 4_000
 ACTION_TEXT_CHARS = 2_000
+SHOWN_NAME_CHARS = 80
 READ_AHEAD_ROWS = 1_000
 """How far next_actions looks for the calls it was asked for."""
 
@@ -163,14 +165,28 @@ def _row(index: int, record: Record, user: str, now_us: int) -> SessionRow:
     if record.user_name not in ("", user):
         raise Forbidden(f"row {index}: user_name names another user; leave it out, it is filled from the key")
     try:
-        extra = json.dumps(record.model_extra, ensure_ascii=False, allow_nan=False) if record.model_extra else ""
+        extra = _written(record.model_extra) if record.model_extra else ""
     except ValueError:
-        raise Invalid(f"row {index}: holds a number that JSON does not have, such as 1e400") from None
+        name = _column_that_json_cannot_hold(record.model_extra or {})
+        raise Invalid(f"row {index}: {name}: holds a number that JSON does not have, such as 1e400") from None
     columns = record.__dict__ | {"user_name": user}
     timestamp = columns.pop("timestamp")
     return SessionRow(
         ts_us=now_us if timestamp is None else timestamp, body_len=len(record.body), extra=extra, **columns
     )
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _column_that_json_cannot_hold(columns: dict[str, Any]) -> str:
+    for name, value in columns.items():
+        try:
+            _written(value)
+        except ValueError:
+            return name[:SHOWN_NAME_CHARS]
+    return "a column"
 
 
 def _check_page(offset: int, limit: int) -> None:

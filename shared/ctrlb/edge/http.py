@@ -22,6 +22,8 @@ from ctrlb.wiring import ports
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_GZIP_MEMBERS = 1_000
+MAX_SHOWN_CHARS = 80
+"""Of a field's name that the caller chose, in a message."""
 _TOO_LARGE = f"the body is larger than 4 MiB ({MAX_BODY_BYTES:,} bytes); send less in one call"
 
 Event = Mapping[str, Any]
@@ -177,7 +179,7 @@ def named_fault(content: Any, operation: Operation) -> str:
                 json.dumps({name: value}, ensure_ascii=False, allow_nan=False).encode()
             except (ValueError, RecursionError):
                 row = "" if index is None else f"row {index}: "
-                shown = name.encode("ascii", "backslashreplace").decode()
+                shown = name[:MAX_SHOWN_CHARS].encode("ascii", "backslashreplace").decode()
                 return f"{row}{shown}: holds half of a surrogate pair, or a number that JSON does not have"
     return ""
 
