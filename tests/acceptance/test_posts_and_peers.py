@@ -50,7 +50,7 @@ def test_the_agent_of_a_read_only_fills_in_you(http: httpx2.Client, run_id: str)
     assert [len(answer["events"]) for answer in (named, unnamed, by_header)] == [1, 1, 1]
 
 
-@pytest.mark.promise("post-cut", "peers-text-cut")
+@pytest.mark.promise("peers-text-cut")
 def test_a_long_note_is_kept_and_its_event_shows_300_characters(http: httpx2.Client, run_id: str) -> None:
     post(http, run_id, "agent-a", "漢" * 5_000)
     assert [event["text"] for event in events(http, run_id)] == ["漢" * 300]
