@@ -8,6 +8,7 @@ import pytest
 from ctrlb.ports import Ports, RelayStore
 from ctrlb.wiring import embedded
 from tests.contract.relay_adapters import RELAY_ADAPTERS, Opening
+from tests.contract.session_adapters import SESSION_ADAPTERS, SessionOpening
 
 
 @pytest.fixture(params=list(RELAY_ADAPTERS))
@@ -35,3 +36,9 @@ def all_stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ports
     """Empty stores that belong together: what one writes, RunStore shows."""
     with request.param(tmp_path) as ports:
         yield ports
+
+
+@pytest.fixture(params=list(SESSION_ADAPTERS))
+def open_sessions(request: pytest.FixtureRequest) -> SessionOpening:
+    """Opens an adapter's SessionStore and SessionIndex in a folder, as often as the test wants."""
+    return SESSION_ADAPTERS[request.param]
