@@ -6,19 +6,22 @@ DATA ?= .ctrlb
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help run test test-slow check bench lock clean
+.PHONY: help run test test-slow test-opensearch check bench lock clean
 
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: .venv/ready ## Serve everything on this machine: PORT=8321 DATA=.ctrlb
 	@exec .venv/bin/python -m ctrlb serve --port "$(PORT)" --data "$(DATA)"
 
 test: .venv-dev/ready ## Run the unit, contract and acceptance tests
-	.venv-dev/bin/python -m pytest -m "not slow"
+	.venv-dev/bin/python -m pytest -m "not slow and not opensearch"
 
 test-slow: .venv-dev/ready ## Run the tests that take minutes: fuzzing, crashes, races
-	.venv-dev/bin/python -m pytest -m slow
+	.venv-dev/bin/python -m pytest -m "slow and not opensearch"
+
+test-opensearch: .venv-dev/ready ## Run the tests on a real OpenSearch node: needs Java and Maven
+	.venv-dev/bin/python -m pytest -m opensearch
 
 check: .venv-dev/ready ## Lint and type-check the code and the template
 	.venv-dev/bin/ruff check
@@ -39,7 +42,7 @@ compile = .venv-dev/bin/uv pip compile pyproject.toml --quiet --universal --pyth
 	--no-emit-index-url --custom-compile-command "make lock"
 
 clean: ## Remove the environments and caches, but no data
-	rm -rf .venv .venv-dev .aws-sam .hypothesis .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf .venv .venv-dev .aws-sam .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache dist
 	find bench functions shared tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment is whole once it has its `ready`, written last. It is made anew when its lock changes, or its Python does.

@@ -1,6 +1,7 @@
 """What the suites share: embedded stores in a folder of their own, and a clock that a test moves."""
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from ctrlb.domain.access import ROLES, Caller
 from ctrlb.domain.rows import Settings
 from ctrlb.ports import Ports
 from ctrlb.wiring import embedded
+from tests.opensearch.node import OpenSearchNode, ToolMissing
 
 NOW_US = 1_793_000_000_000_000
 
@@ -58,6 +60,19 @@ def stores(tmp_path: Path, clock: HandClock) -> Iterator[Ports]:
     """The embedded stores, with a clock that the test moves."""
     with embedded(tmp_path) as ports:
         yield replace(ports, clock=clock, random=CountedRandomness())
+
+
+@pytest.fixture(scope="session")
+def opensearch_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenSearchNode]:
+    """A real OpenSearch node, one for all tests. Where Java is missing they are skipped, but never in CI."""
+    try:
+        node = OpenSearchNode(tmp_path_factory.mktemp("opensearch"))
+    except ToolMissing as missing:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(missing))
+    yield node
+    node.stop()
 
 
 def caller_named(user: str, role: str = "Member", settings: Settings | None = None) -> Caller:

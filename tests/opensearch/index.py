@@ -1,0 +1,77 @@
+"""The sessions' index on a node, as the tests write and read it."""
+
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ctrlb.adapters.opensearch import OpenSearch
+from ctrlb.adapters.opensearch_sessions import OpenSearchSessions
+from ctrlb.adapters.opensearch_writer import INDEXED, OpenSearchWriter
+from ctrlb.domain.rows import Dataset, SessionRow
+from ctrlb.domain.search_documents import index_alias, session_document
+from ctrlb.domain.words import Term
+from ctrlb.ports import Found, Order
+
+DEFINITION: dict[str, Any] = json.loads(
+    (Path(__file__).parents[2] / "infra" / "sessions-index.json").read_text(encoding="utf-8")
+)
+TIMEOUT_S = 60.0
+
+
+class IndexOnNode:
+    """Rows written are found at once: each write ends with a refresh, where a service refreshes every second."""
+
+    def __init__(self, url: str, dataset: Dataset) -> None:
+        self.service = OpenSearch(url, timeout_s=TIMEOUT_S)
+        self.writer = OpenSearchWriter(self.service, DEFINITION)
+        self.sessions = OpenSearchSessions(self.service)
+        self.dataset = dataset
+        self._versions = itertools.count(1)
+
+    def write(self, rows: Iterable[SessionRow], owner: str = "ann") -> None:
+        version = next(self._versions)
+        documents = [session_document(self.dataset, owner, row, version) for row in rows]
+        assert set(self.writer.index(documents)) <= {INDEXED}
+        self.refresh()
+
+    def refresh(self) -> None:
+        self.service.ask("POST", f"/{index_alias(self.dataset)}/_refresh")
+
+    def search(
+        self,
+        term: Term,
+        *,
+        user: str | None = None,
+        session_id: str | None = None,
+        tool: str | None = None,
+        order: Order = "newest",
+        one_per_session: bool = False,
+        offset: int = 0,
+        limit: int = 25,
+    ) -> Found:
+        return self.sessions.search(
+            self.dataset,
+            term,
+            user=user,
+            session_id=session_id,
+            tool=tool,
+            order=order,
+            one_per_session=one_per_session,
+            offset=offset,
+            limit=limit,
+        )
+
+    def commands(self, text: str) -> set[int]:
+        """The seqs of the rows whose commands contain the text."""
+        found = self.sessions.commands(self.dataset, text, user=None, offset=0, limit=1_000)
+        assert found.total == len(found.rows)
+        return {row.seq for row in found.rows}
+
+    def analyzed(self, analyzer: str, texts: Sequence[str]) -> list[tuple[str, int]]:
+        """The tokens of the texts with their positions; between two texts, the positions jump."""
+        content = {"analyzer": analyzer, "text": texts}
+        answer = self.service.ask("POST", f"/{index_alias(self.dataset)}/_analyze", content)
+        assert answer.status == 200, answer.content
+        return [(token["token"], token["position"]) for token in answer.content["tokens"]]
