@@ -29,7 +29,11 @@ class Laptop:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        self.greeting = self._read_greeting()
+        try:
+            self.greeting = self._read_greeting()
+        except BaseException:
+            self.kill()
+            raise
         self.url = variables(folder)["CTRLB_URL"]
         self.key = variables(folder)["CTRLB_KEY"]
 
