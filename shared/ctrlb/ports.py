@@ -50,7 +50,7 @@ class RelayStore(Protocol):
         """The newest row of the key's record, including every append that has returned."""
 
     def last_of_each(self, run: Run, keys: Sequence[str]) -> list[ClaimRow | None]:
-        """`last` for each of at most 64 keys, in their order."""
+        """`last` for each of at most 128 keys, in their order: a check has 64 paths, each with up to two keys."""
 
     def add_event(self, run: Run, event: Event) -> None:
         """Write one event durably. Two equal events are two rows."""
