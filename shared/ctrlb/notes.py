@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from ctrlb.domain.access import Caller
 from ctrlb.domain.rows import Event, Holder, Run
 from ctrlb.models import PeerEvent, PeersAnswer, PeersRequest, PostAnswer, PostRequest
-from ctrlb.ports import Ports
+from ctrlb.ports import PREVIEW_CHARS, Ports
 
 NOTE_CHARS = 2_000
-PEERS_CHARS = 300
 
 
 def post(request: PostRequest, caller: Caller, ports: Ports) -> PostAnswer:
@@ -34,7 +33,7 @@ def peer_events(events: Iterable[Event], now_us: int) -> list[PeerEvent]:
             kind=event.kind,
             resource=event.resource,
             key=event.key,
-            text=event.text[:PEERS_CHARS],
+            text=event.text[:PREVIEW_CHARS],
             age_s=max(0, now_us - event.ts_us) // 1_000_000,
             ts=event.ts_us,
         )

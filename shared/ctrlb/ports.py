@@ -28,6 +28,10 @@ from ctrlb.domain.words import Term
 Order: TypeAlias = Literal["newest", "oldest"]
 
 
+PREVIEW_CHARS = 300
+"""How much of a text an agent's peers are shown, so how much of it the index by time carries."""
+
+
 class NumberTaken(Exception):
     """The record already has a row with this number; nothing was written."""
 
@@ -56,7 +60,10 @@ class RelayStore(Protocol):
         """Write one event durably. Two equal events are two rows."""
 
     def newest(self, run: Run, limit: int) -> list[Event]:
-        """The run's events and claim rows, newest first, including every write that has returned."""
+        """The run's events and claim rows, newest first, including every write that has returned.
+
+        Of each text at least the first PREVIEW_CHARS.
+        """
 
 
 class RunStore(Protocol):
