@@ -1,0 +1,150 @@
+"""Members, keys, settings, audits and sign-ins: the small rows of the relay table.
+
+A change and its audit are one transaction. Sign-ins and codes carry their end for DynamoDB's own sweeper, which may
+be days late: whoever reads one compares its end with the present time.
+"""
+
+import contextlib
+import dataclasses
+import json
+from operator import attrgetter
+
+from ctrlb.adapters import dynamodb_keys as places
+from ctrlb.adapters.dynamodb_items import Item, item, number, number_or_none, text
+from ctrlb.adapters.dynamodb_table import ConditionFailed, Table
+from ctrlb.domain.rows import Audit, Key, Member, Settings, SignIn
+from ctrlb.ports import Randomness
+
+_S_US = 1_000_000
+
+
+class DynamodbIdentity:
+    """The port IdentityStore on the relay table. Every read sees the last write: nothing is cached."""
+
+    def __init__(self, table: Table, random: Randomness) -> None:
+        self._table = table
+        self._random = random
+
+    def key(self, workspace: str, key_id: str) -> Key | None:
+        """See IdentityStore.key."""
+        found = self._table.get(_key_place(workspace, key_id))
+        return _key(workspace, found) if found else None
+
+    def add_key(self, key: Key, audit: Audit) -> None:
+        """See IdentityStore.add_key."""
+        self._table.write_all(_key_item(key), self._audit(audit))
+
+    def keys(self, workspace: str, user: str | None) -> list[Key]:
+        """See IdentityStore.keys."""
+        place = {"pk": places.workspace_pk(workspace), "keys": places.KEY_PREFIX}
+        found = [_key(workspace, each) for each in self._table.query("pk = :pk AND begins_with(sk, :keys)", place)]
+        return sorted((key for key in found if user in (None, key.user)), key=attrgetter("created_us", "key_id"))
+
+    def revoke_key(self, workspace: str, key_id: str, revoked_us: int, audit: Audit) -> None:
+        """See IdentityStore.revoke_key."""
+        with contextlib.suppress(ConditionFailed):  # there is no such key
+            self._table.update_with(
+                _key_place(workspace, key_id),
+                "SET revoked_us = if_not_exists(revoked_us, :now)",
+                "attribute_exists(pk)",
+                {"now": revoked_us},
+                self._audit(audit),
+            )
+
+    def touch_key(self, workspace: str, key_id: str, used_us: int) -> None:
+        """See IdentityStore.touch_key."""
+        with contextlib.suppress(ConditionFailed):  # there is no such key, or it was used later still
+            self._table.update(
+                _key_place(workspace, key_id),
+                "SET last_used_us = :now",
+                "attribute_exists(pk) AND (attribute_not_exists(last_used_us) OR last_used_us < :now)",
+                {"now": used_us},
+            )
+
+    def member(self, workspace: str, user: str) -> Member | None:
+        """See IdentityStore.member."""
+        found = self._table.get(item(pk=places.workspace_pk(workspace), sk=places.member_sk(user)))
+        return Member(workspace, user, text(found, "role"), found["active"]["BOOL"]) if found else None
+
+    def put_member(self, member: Member, audit: Audit) -> None:
+        """See IdentityStore.put_member."""
+        place = {"pk": places.workspace_pk(member.workspace), "sk": places.member_sk(member.user)}
+        row = item(**place, user=member.user, role=member.role, active=member.active)
+        self._table.write_all(row, self._audit(audit))
+
+    def settings(self, workspace: str) -> Settings:
+        """See IdentityStore.settings."""
+        found = self._table.get(item(pk=places.workspace_pk(workspace), sk=places.SETTINGS))
+        return Settings(**json.loads(text(found, "settings"))) if found else Settings()
+
+    def change_settings(self, workspace: str, settings: Settings, audit: Audit) -> None:
+        """See IdentityStore.change_settings."""
+        place = {"pk": places.workspace_pk(workspace), "sk": places.SETTINGS}
+        row = item(**place, settings=json.dumps(dataclasses.asdict(settings)))
+        self._table.write_all(row, self._audit(audit))
+
+    def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
+        """See IdentityStore.add_sign_in."""
+        self._table.put(
+            item(
+                **_sign_in_place(sign_in.token_sha256, once=once),
+                workspace=sign_in.workspace,
+                user=sign_in.user,
+                expires_us=sign_in.expires_us,
+                expires=-(-sign_in.expires_us // _S_US),
+            )
+        )
+
+    def sign_in(self, token_sha256: str) -> SignIn | None:
+        """See IdentityStore.sign_in."""
+        return _sign_in(token_sha256, self._table.get(item(**_sign_in_place(token_sha256, once=False))))
+
+    def use_code(self, token_sha256: str) -> SignIn | None:
+        """See IdentityStore.use_code."""
+        return _sign_in(token_sha256, self._table.take(item(**_sign_in_place(token_sha256, once=True))))
+
+    def remove_sign_in(self, token_sha256: str) -> None:
+        """See IdentityStore.remove_sign_in."""
+        for once in (False, True):
+            self._table.take(item(**_sign_in_place(token_sha256, once=once)))
+
+    def _audit(self, audit: Audit) -> Item:
+        place = {
+            "pk": places.workspace_pk(audit.workspace),
+            "sk": places.audit_sk(audit.ts_us, self._random.request_id()),
+        }
+        return item(**place, user=audit.user, action=audit.action, before=audit.before, after=audit.after)
+
+
+def _key_place(workspace: str, key_id: str) -> Item:
+    return item(pk=places.workspace_pk(workspace), sk=places.key_sk(key_id))
+
+
+def _key_item(key: Key) -> Item:
+    values = dataclasses.asdict(key)
+    del values["workspace"]  # its partition's
+    return _key_place(key.workspace, key.key_id) | item(**values)
+
+
+def _key(workspace: str, found: Item) -> Key:
+    return Key(
+        workspace=workspace,
+        key_id=text(found, "key_id"),
+        user=text(found, "user"),
+        name=text(found, "name"),
+        secret_sha256=text(found, "secret_sha256"),
+        created_us=number(found, "created_us"),
+        expires_us=number_or_none(found, "expires_us"),
+        revoked_us=number_or_none(found, "revoked_us"),
+        last_used_us=number_or_none(found, "last_used_us"),
+    )
+
+
+def _sign_in_place(token_sha256: str, *, once: bool) -> dict[str, str]:
+    return {"pk": places.sign_in_pk(token_sha256), "sk": places.SIGN_IN_CODE if once else places.SIGN_IN}
+
+
+def _sign_in(token_sha256: str, found: Item | None) -> SignIn | None:
+    if found is None:
+        return None
+    return SignIn(token_sha256, text(found, "workspace"), text(found, "user"), number(found, "expires_us"))

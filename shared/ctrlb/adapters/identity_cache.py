@@ -1,0 +1,107 @@
+"""Identities kept for seconds in front of their store, so that a warm call reads none of them.
+
+What another server changed is seen at most MAX_AGE_S later: a key that is revoked may work for that long, as the
+documents say. What is not there is never kept, so a new key works at once everywhere.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import TypeVar
+
+from ctrlb.domain.rows import Audit, Key, Member, Settings, SignIn
+from ctrlb.ports import Clock, IdentityStore
+
+MAX_AGE_S = 15.0
+MAX_KEPT = 1_000
+
+T = TypeVar("T")
+
+
+class CachedIdentity:
+    """The port IdentityStore in front of another. Changes made through it are seen through it at once."""
+
+    def __init__(self, store: IdentityStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._kept: OrderedDict[Hashable, tuple[float, object]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def key(self, workspace: str, key_id: str) -> Key | None:
+        """See IdentityStore.key; at most MAX_AGE_S old."""
+        return self._read(("key", workspace, key_id), lambda: self._store.key(workspace, key_id))
+
+    def add_key(self, key: Key, audit: Audit) -> None:
+        """See IdentityStore.add_key."""
+        self._store.add_key(key, audit)
+
+    def keys(self, workspace: str, user: str | None) -> list[Key]:
+        """See IdentityStore.keys; not cached."""
+        return self._store.keys(workspace, user)
+
+    def revoke_key(self, workspace: str, key_id: str, revoked_us: int, audit: Audit) -> None:
+        """See IdentityStore.revoke_key."""
+        self._store.revoke_key(workspace, key_id, revoked_us, audit)
+        self._forget(("key", workspace, key_id))
+
+    def touch_key(self, workspace: str, key_id: str, used_us: int) -> None:
+        """See IdentityStore.touch_key. The kept key is as touched, so that it is not noted again."""
+        self._store.touch_key(workspace, key_id, used_us)
+        with self._lock:
+            read_s, key = self._kept.get(("key", workspace, key_id), (0.0, None))
+            if isinstance(key, Key):
+                self._kept["key", workspace, key_id] = (read_s, replace(key, last_used_us=used_us))
+
+    def member(self, workspace: str, user: str) -> Member | None:
+        """See IdentityStore.member; at most MAX_AGE_S old."""
+        return self._read(("member", workspace, user), lambda: self._store.member(workspace, user))
+
+    def put_member(self, member: Member, audit: Audit) -> None:
+        """See IdentityStore.put_member."""
+        self._store.put_member(member, audit)
+        self._forget(("member", member.workspace, member.user))
+
+    def settings(self, workspace: str) -> Settings:
+        """See IdentityStore.settings; at most MAX_AGE_S old."""
+        return self._read(("settings", workspace), lambda: self._store.settings(workspace))
+
+    def change_settings(self, workspace: str, settings: Settings, audit: Audit) -> None:
+        """See IdentityStore.change_settings."""
+        self._store.change_settings(workspace, settings, audit)
+        self._forget(("settings", workspace))
+
+    def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
+        """See IdentityStore.add_sign_in."""
+        self._store.add_sign_in(sign_in, once=once)
+
+    def sign_in(self, token_sha256: str) -> SignIn | None:
+        """See IdentityStore.sign_in; not cached."""
+        return self._store.sign_in(token_sha256)
+
+    def use_code(self, token_sha256: str) -> SignIn | None:
+        """See IdentityStore.use_code."""
+        return self._store.use_code(token_sha256)
+
+    def remove_sign_in(self, token_sha256: str) -> None:
+        """See IdentityStore.remove_sign_in."""
+        self._store.remove_sign_in(token_sha256)
+
+    def _read(self, name: Hashable, read: Callable[[], T]) -> T:
+        now_s = self._clock.elapsed_s()
+        with self._lock:
+            kept = self._kept.get(name)
+        if kept is not None and now_s - kept[0] < MAX_AGE_S:
+            return kept[1]  # type: ignore[return-value]  # kept under this name by the same read
+        value = read()
+        with self._lock:
+            self._kept.pop(name, None)
+            if value is not None:
+                self._kept[name] = (now_s, value)  # as old as the moment before the read
+            while len(self._kept) > MAX_KEPT:
+                self._kept.popitem(last=False)
+        return value
+
+    def _forget(self, name: Hashable) -> None:
+        with self._lock:
+            self._kept.pop(name, None)
