@@ -12,16 +12,14 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from ctrlb import answers, claims, notes, runs, sessions, sign_in
+from ctrlb import answers
 from ctrlb.__main__ import _parser
-from ctrlb.adapters import sqlite_database
-from ctrlb.domain import claim_rules, errors, ids, resource_keys, session_rules, session_text, words
+from ctrlb.domain import errors
 from ctrlb.domain.access import ROLES
 from ctrlb.domain.detectors import Detector
 from ctrlb.domain.resource_keys import resource_key
 from ctrlb.domain.rows import Settings
 from ctrlb.domain.words import has_term, parse_term, plain, words_of
-from ctrlb.edge import http, local, log_file
 from ctrlb.models import Record, SettingsAnswer
 from ctrlb.operations import MCP_PATH, OPERATIONS, Operation
 from tests.documents import DOCUMENTS, PROJECT, anchors, links, prose, sections, table
@@ -29,38 +27,6 @@ from tests.documents import DOCUMENTS, PROJECT, anchors, links, prose, sections,
 API = (PROJECT / "docs" / "api.md").read_text()
 README = (PROJECT / "README.md").read_text()
 OPERATING = (PROJECT / "docs" / "operating.md").read_text()
-BOUNDS = [
-    ("1 to {:,} printable characters", ids.MAX_ID_CHARS),
-    ("4 MiB ({:,} bytes)", http.MAX_BODY_BYTES),
-    ("at most {:,} members in one body", http.MAX_GZIP_MEMBERS),
-    ("reach at most {:,} together", session_text.MAX_COUNTED),
-    ("with {:,} characters around each hit", session_text.SNIPPET_CHARS),
-    ("a word of {} to", words.MIN_WORD),
-    ("a word of 3 to {} letters", words.MAX_WORD),
-    ("body; cut at {:,} characters", sessions.ACTION_TEXT_CHARS),
-    ("| Cut at {:,} characters", sessions.FETCH_BODY_CHARS),
-    ("At most {:,} rows, by `seq`", sessions.FETCH_ROWS),
-    ("At most {:,} rows are\nlooked through", sessions.READ_AHEAD_ROWS),
-    ("at most {:,} after the last call", session_rules.RESULTS_WITHIN_ROWS),
-    ("Not empty; cut at {:,} characters", notes.NOTE_CHARS),
-    ("cannot be decided within {:.0f} seconds", claims.CALL_BUDGET_S),
-    ("others are let in {:.0f} ms later", claim_rules.MAX_CLOCK_SKEW_US / 1_000),
-    ("more than {:,} characters are 400", resource_keys.MAX_CHARS),
-    ("1 to {} letters or digits", resource_keys.MAX_EXTENSION_CHARS),
-    ("One call looks at {:,} runs", runs.RUNS_READ),
-    ("The newest {:,} events", runs.RUN_EVENTS),
-    ("The {:,} resources", runs.RUN_RESOURCES),
-    ("the newest {:,} are compared", runs.RUN_EDITS),
-    ("| A sign-in code | {:.0f} minutes", sign_in.CODE_US / 60_000_000),
-    ("| A person's session | {:.0f} hours", sign_in.SESSION_US / 3_600_000_000),
-    ("under way at once | {}; more wait", local.THREADS),
-    ("which get {} seconds", local.SHUTDOWN_S),
-    ("beside the server say | 503 after {:.0f} s", sqlite_database.BUSY_TIMEOUT_MS / 1_000),
-    ("written every {} s", log_file.WRITE_EVERY_S),
-    ("At {:.0f} MB the file is set aside", log_file.FILE_BYTES / 1_000_000),
-    ("`ctrlb.log.1` to `ctrlb.log.{}`", log_file.FILES_KEPT),
-]
-"""What a document says of a bound, and the bound in the code."""
 CODE = re.compile(r"MCP_[A-Z]+(?:_[A-Z]+)*")
 EACH_DOCUMENT = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT)))
 EACH_OPERATION = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
@@ -223,11 +189,6 @@ def test_the_examples_of_words_are_found_so() -> None:
         for term in re.findall(r"`([^`]+)`", terms):
             words = words_of(plain(text.strip("`")))
             assert has_term(words, parse_term(term)) == found.startswith("yes"), (text, term)
-
-
-@pytest.mark.parametrize(("saying", "bound"), BOUNDS)
-def test_bounds_are_those_of_the_code(saying: str, bound: float) -> None:
-    assert saying.format(bound) in API + OPERATING
 
 
 @EACH_DOCUMENT

@@ -1,0 +1,49 @@
+"""The limits, cuts and times that the documents state are those of the code."""
+
+import pytest
+
+from ctrlb import claims, notes, ports, runs, sessions, sign_in
+from ctrlb.adapters import sqlite_database
+from ctrlb.domain import claim_rules, ids, resource_keys, session_rules, session_text, words
+from ctrlb.edge import http, local, log_file
+from tests.documents import PROJECT
+
+SAID = (PROJECT / "docs" / "api.md").read_text() + (PROJECT / "docs" / "operating.md").read_text()
+BOUNDS = [
+    ("1 to {:,} printable characters", ids.MAX_ID_CHARS),
+    ("4 MiB ({:,} bytes)", http.MAX_BODY_BYTES),
+    ("at most {:,} members in one body", http.MAX_GZIP_MEMBERS),
+    ("reach at most {:,} together", session_text.MAX_COUNTED),
+    ("with {:,} characters around each hit", session_text.SNIPPET_CHARS),
+    ("a word of {} to", words.MIN_WORD),
+    ("a word of 3 to {} letters", words.MAX_WORD),
+    ("body; cut at {:,} characters", sessions.ACTION_TEXT_CHARS),
+    ("| Cut at {:,} characters", sessions.FETCH_BODY_CHARS),
+    ("At most {:,} rows, by `seq`", sessions.FETCH_ROWS),
+    ("At most {:,} rows are\nlooked through", sessions.READ_AHEAD_ROWS),
+    ("at most {:,} after the last call", session_rules.RESULTS_WITHIN_ROWS),
+    ("Not empty; cut at {:,} characters", notes.NOTE_CHARS),
+    ("| Cut at {:,} characters |\n| `events[].age_s`", ports.PREVIEW_CHARS),
+    ("cannot be decided within {:.0f} seconds", claims.CALL_BUDGET_S),
+    ("others are let in {:.0f} ms later", claim_rules.MAX_CLOCK_SKEW_US / 1_000),
+    ("more than {:,} characters are 400", resource_keys.MAX_CHARS),
+    ("1 to {} letters or digits", resource_keys.MAX_EXTENSION_CHARS),
+    ("One call looks at {:,} runs", runs.RUNS_READ),
+    ("The newest {:,} events", runs.RUN_EVENTS),
+    ("The {:,} resources", runs.RUN_RESOURCES),
+    ("the newest {:,} are compared", runs.RUN_EDITS),
+    ("| A sign-in code | {:.0f} minutes", sign_in.CODE_US / 60_000_000),
+    ("| A person's session | {:.0f} hours", sign_in.SESSION_US / 3_600_000_000),
+    ("under way at once | {}; more wait", local.THREADS),
+    ("which get {} seconds", local.SHUTDOWN_S),
+    ("beside the server say | 503 after {:.0f} s", sqlite_database.BUSY_TIMEOUT_MS / 1_000),
+    ("written every {} s", log_file.WRITE_EVERY_S),
+    ("At {:.0f} MB the file is set aside", log_file.FILE_BYTES / 1_000_000),
+    ("`ctrlb.log.1` to `ctrlb.log.{}`", log_file.FILES_KEPT),
+]
+"""What a document says of a bound, and the bound in the code."""
+
+
+@pytest.mark.parametrize(("saying", "bound"), BOUNDS)
+def test_bounds_are_those_of_the_code(saying: str, bound: float) -> None:
+    assert saying.format(bound) in SAID
