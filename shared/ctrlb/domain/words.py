@@ -53,7 +53,10 @@ _WORD_BYTES = bytes(
 _SHAPE = bytes(32 if byte == 32 else 1 for byte in range(256))
 _LONG_SHAPE = bytes([1]) * (MAX_WORD + 1)
 _LONG_WORD = re.compile(f"[^ ]{{{MAX_WORD + 1},}}")
-_BEFORE_WORD = re.compile(r" [.+]+")
+_OUTSIDE_WORDS = re.compile(
+    r"[.+](?:(?<= .)[.+]*"  # before a word
+    r"|(?<=\.)(?:\.[.+]*|(?= )))"  # two dots, or one at a word's end
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +130,7 @@ def _spaced(text: str) -> str:
         text = lower(text)
         text = _OF_SCRIPTS_WITHOUT_SPACES.sub(_apart, text)
         text = _separators().sub(" ", text)
-    text = f" {text} ".encode().translate(_WORD_BYTES).decode()
-    if ".." in text:
-        text = text.replace("..", "  ")
-    if " ." in text or " +" in text:
-        text = _BEFORE_WORD.sub(" ", text)
-    return text.replace(". ", " ")
+    return _OUTSIDE_WORDS.sub(" ", f" {text} ".encode().translate(_WORD_BYTES).decode())
 
 
 @cache
