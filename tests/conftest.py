@@ -13,6 +13,7 @@ from ctrlb.domain.access import ROLES, Caller
 from ctrlb.domain.rows import Settings
 from ctrlb.ports import Ports
 from ctrlb.wiring import embedded
+from tests.aws.emulator import REGION, Emulator
 from tests.opensearch.node import OpenSearchNode, ToolMissing
 
 NOW_US = 1_793_000_000_000_000
@@ -73,6 +74,31 @@ def opensearch_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenSe
         pytest.skip(str(missing))
     yield node
     node.stop()
+
+
+@pytest.fixture(scope="session")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    """An emulator of AWS, one for all tests."""
+    running = Emulator(tmp_path_factory.mktemp("emulator"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def on_emulator(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AWS is the emulator, for this process and those that it starts."""
+    for name, value in emulator.environment.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def on_moto(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """AWS is moto, in this process alone and for one thread."""
+    from moto import mock_aws  # it takes a second to import
+
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    with mock_aws():
+        yield
 
 
 def caller_named(user: str, role: str = "Member", settings: Settings | None = None) -> Caller:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from ctrlb.adapters.sqlite_database import SqliteDatabase
 from ctrlb.adapters.sqlite_relay import RELAY_SCHEMA, SqliteRelay
 from ctrlb.ports import RelayStore
+from tests.aws.stores import dynamodb_relay
 
 Opening: TypeAlias = Callable[[Path], contextlib.AbstractContextManager[RelayStore]]
 
@@ -22,4 +23,4 @@ def sqlite_relay(folder: Path) -> Iterator[RelayStore]:
         database.close()
 
 
-RELAY_ADAPTERS: dict[str, Opening] = {"sqlite": sqlite_relay}
+RELAY_ADAPTERS: dict[str, Opening] = {"sqlite": sqlite_relay, "dynamodb": dynamodb_relay, "moto": dynamodb_relay}

@@ -114,6 +114,7 @@ def test_any_text_comes_back_as_it_was(relay: RelayStore, text: str) -> None:
     assert newest in (note(text), note(text[:PREVIEW_CHARS]))
 
 
+@pytest.mark.races
 def test_of_sixteen_threads_that_append_one_number_exactly_one_gets_it(relay: RelayStore) -> None:
     start = threading.Barrier(RIVALS)
     won: list[list[str]] = [[] for _ in range(KEYS)]
@@ -146,6 +147,7 @@ def test_of_sixteen_threads_that_append_one_number_exactly_one_gets_it(relay: Re
     assert len(relay.newest(RUN, 2 * KEYS)) == KEYS
 
 
+@pytest.mark.races
 def test_of_several_processes_that_append_one_number_exactly_one_gets_it(
     relay_adapter: str, open_relay: Opening, tmp_path: Path
 ) -> None:
@@ -172,6 +174,7 @@ def test_of_several_processes_that_append_one_number_exactly_one_gets_it(
         ]
 
 
+@pytest.mark.races
 def test_a_killed_process_loses_nothing_that_it_was_answered(
     relay_adapter: str, open_relay: Opening, tmp_path: Path
 ) -> None:

@@ -1,36 +1,16 @@
 """template.yaml is what is deployed, so the project's rules for it are tests."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from cfnlint.api import lint_file
 
 from ctrlb.operations import OPERATIONS
-
-ROOT = Path(__file__).parents[2]
+from tests.template import RESOURCES, ROOT
 
 DOORS = {"serve_mcp": ("ANY", "/mcp"), "refuse_unknown": (None, None)}
 """The functions that serve no single operation, with their routes."""
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads CloudFormation's short forms too: `!Ref Api` as {"Ref": "Api"}, `!GetAtt A.Arn` as {"GetAtt": "A.Arn"}."""
-
-
-def _short_form(loader: yaml.SafeLoader, name: str, node: yaml.Node) -> dict[str, Any]:
-    if isinstance(node, yaml.ScalarNode):
-        return {name: loader.construct_scalar(node)}
-    assert isinstance(node, yaml.SequenceNode)
-    return {name: loader.construct_sequence(node, deep=True)}
-
-
-_Loader.add_multi_constructor("!", _short_form)
-
-TEMPLATE: dict[str, Any] = yaml.load((ROOT / "template.yaml").read_text("utf-8"), _Loader)
-RESOURCES: dict[str, dict[str, Any]] = TEMPLATE["Resources"]
 
 
 def _of_type(kind: str) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,41 @@
+"""The tables and the bucket of template.yaml, made on an emulator of AWS, and the adapters on them."""
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from ctrlb.adapters.aws_client import connect, error_code
+from ctrlb.adapters.dynamodb_relay import DynamodbRelay
+from ctrlb.adapters.dynamodb_table import Table
+from ctrlb.adapters.system import SystemClock, SystemRandomness
+from tests.template import RESOURCES
+
+PATIENT = Config(connect_timeout=5, read_timeout=30, max_pool_connections=32, retries={"total_max_attempts": 1})
+"""For what is not about time: a busy machine must not fail a test."""
+_MADE = ("AttributeDefinitions", "KeySchema", "LocalSecondaryIndexes", "GlobalSecondaryIndexes", "BillingMode")
+
+
+def made_table(resource: str, folder: Path) -> Table:
+    """The template's table of this name, made for the folder unless it is there."""
+    client = connect("dynamodb", PATIENT)
+    name = f"{resource}-{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
+    properties = RESOURCES[resource]["Properties"]
+    stream = {"StreamEnabled": True, **properties["StreamSpecification"]}
+    try:
+        client.create_table(
+            TableName=name, StreamSpecification=stream, **{key: properties[key] for key in _MADE if key in properties}
+        )
+    except ClientError as error:
+        if error_code(error) != "ResourceInUseException":
+            raise
+    return Table(client, name)
+
+
+@contextlib.contextmanager
+def dynamodb_relay(folder: Path) -> Iterator[DynamodbRelay]:
+    """The relay's store in the folder's table."""
+    yield DynamodbRelay(made_table("RelayTable", folder), SystemClock(), SystemRandomness())
