@@ -1,12 +1,14 @@
 """One fixture for each port, made once with every adapter that there is."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from ctrlb.ports import Ports, RelayStore
 from ctrlb.wiring import embedded
+from tests.contract.indexed_sessions import opensearch_sessions
 from tests.contract.relay_adapters import RELAY_ADAPTERS, Opening
 from tests.contract.session_adapters import SESSION_ADAPTERS, SessionOpening
 
@@ -57,3 +59,11 @@ def all_stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ports
 def open_sessions(request: pytest.FixtureRequest) -> SessionOpening:
     """Opens an adapter's SessionStore and SessionIndex in a folder, as often as the test wants."""
     return SESSION_ADAPTERS[request.param]
+
+
+@pytest.fixture(params=["sqlite", pytest.param("opensearch", marks=pytest.mark.opensearch)])
+def open_index(request: pytest.FixtureRequest) -> SessionOpening:
+    """As `open_sessions`, with every adapter of SessionIndex."""
+    if request.param == "sqlite":
+        return SESSION_ADAPTERS[request.param]
+    return partial(opensearch_sessions, request.getfixturevalue("opensearch_node").url)

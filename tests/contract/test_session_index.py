@@ -35,8 +35,8 @@ EVERY_HIT: dict[str, Any] = {
 
 
 @pytest.fixture
-def stores(open_sessions: SessionOpening, tmp_path: Path) -> Iterator[SessionStores]:
-    with open_sessions(tmp_path) as opened:
+def stores(open_index: SessionOpening, tmp_path: Path) -> Iterator[SessionStores]:
+    with open_index(tmp_path) as opened:
         yield opened
 
 
@@ -251,7 +251,7 @@ def taken_session(store: SessionStore, dataset: Dataset, user: str, rows: list[S
     parts=st.lists(st.tuples(st.sampled_from(PARTS), SEARCHES), min_size=2, max_size=4),
 )
 def test_any_history_of_uploads_is_found_as_the_model_finds_it(
-    open_sessions: SessionOpening,
+    open_index: SessionOpening,
     uploads: list[tuple[Dataset, str, list[SessionRow]]],
     again: list[int],
     searches: list[tuple[str, dict[str, Any]]],
@@ -259,7 +259,7 @@ def test_any_history_of_uploads_is_found_as_the_model_finds_it(
 ) -> None:
     model = SessionModel()
     resent = [uploads[number % len(uploads)] for number in again]
-    with tempfile.TemporaryDirectory() as folder, open_sessions(Path(folder)) as stores:
+    with tempfile.TemporaryDirectory() as folder, open_index(Path(folder)) as stores:
         for dataset, user, rows in uploads + resent:
             taken = taken_session(model, dataset, user, rows)
             assert taken_session(stores.store, dataset, user, rows) == taken

@@ -10,7 +10,7 @@ from ctrlb.adapters.opensearch import OpenSearch
 from ctrlb.adapters.opensearch_sessions import OpenSearchSessions
 from ctrlb.adapters.opensearch_writer import INDEXED, OpenSearchWriter
 from ctrlb.domain.rows import Dataset, SessionRow
-from ctrlb.domain.search_documents import index_alias, session_document
+from ctrlb.domain.search_documents import Document, index_alias, session_document
 from ctrlb.domain.words import Term
 from ctrlb.ports import Found, Order
 
@@ -18,12 +18,13 @@ DEFINITION: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "infra" / "sessions-index.json").read_text(encoding="utf-8")
 )
 TIMEOUT_S = 60.0
+DATASET = Dataset("acme", "agent_sessions")
 
 
 class IndexOnNode:
     """Rows written are found at once: each write ends with a refresh, where a service refreshes every second."""
 
-    def __init__(self, url: str, dataset: Dataset) -> None:
+    def __init__(self, url: str, dataset: Dataset = DATASET) -> None:
         self.service = OpenSearch(url, timeout_s=TIMEOUT_S)
         self.writer = OpenSearchWriter(self.service, DEFINITION)
         self.sessions = OpenSearchSessions(self.service)
@@ -32,12 +33,19 @@ class IndexOnNode:
 
     def write(self, rows: Iterable[SessionRow], owner: str = "ann") -> None:
         version = next(self._versions)
-        documents = [session_document(self.dataset, owner, row, version) for row in rows]
-        assert set(self.writer.index(documents)) <= {INDEXED}
-        self.refresh()
+        self.add(session_document(self.dataset, owner, row, version) for row in rows)
 
-    def refresh(self) -> None:
-        self.service.ask("POST", f"/{index_alias(self.dataset)}/_refresh")
+    def add(self, documents: Iterable[Document]) -> None:
+        documents = list(documents)
+        assert set(self.writer.index(documents)) <= {INDEXED}
+        for dataset in {document.dataset for document in documents}:
+            self.refresh(dataset)
+
+    def refresh(self, dataset: Dataset) -> None:
+        assert self.service.ask("POST", f"/{index_alias(dataset)}/_refresh").status == 200
+
+    def remove_all(self) -> None:
+        assert self.service.ask("DELETE", "/ses-*").status == 200
 
     def search(
         self,

@@ -44,7 +44,7 @@ def index(opensearch_node: OpenSearchNode, request: pytest.FixtureRequest) -> It
     """The index of a dataset of the test's own."""
     index = IndexOnNode(opensearch_node.url, Dataset("acme", request.node.nodeid))
     yield index
-    index.service.ask("DELETE", f"/{index_alias(index.dataset)}-v1", ignore_unavailable="true")
+    index.remove_all()
 
 
 def row(seq: int, body: str = "", **columns: Any) -> SessionRow:

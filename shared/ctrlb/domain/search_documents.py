@@ -48,7 +48,9 @@ def session_document(dataset: Dataset, owner: str, row: SessionRow, version: int
         columns.pop("body", None)
     source = {
         **columns,
-        "block_idx": row.block_idx,  # hits are sorted by it
+        # Searched or sorted by, empty or not.
+        "block_idx": row.block_idx,
+        "tool_name": row.tool_name,
         "workspace": dataset.workspace,
         "dataset": dataset.name,
         "owner": owner,
