@@ -10,6 +10,7 @@ import pytest
 
 from ctrlb.adapters import sqlite_database
 from ctrlb.adapters.sqlite_database import SqliteDatabase
+from ctrlb.domain.errors import Unavailable
 from tests.unit.sqlite_numbers import PATIENCE_S, SCHEMA, adding, numbers
 
 
@@ -69,20 +70,53 @@ def test_threads_that_race_for_numbers_each_get_a_true_answer(database: SqliteDa
 
 
 def test_reading_connections_refuse_to_write(database: SqliteDatabase) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        database.read().execute("INSERT INTO numbers (number) VALUES (1)")
+    with pytest.raises(Unavailable, match="readonly"):
+        database.select("INSERT INTO numbers (number) VALUES (1)")
 
 
-def test_each_thread_has_one_reading_connection_and_takes_it_along(database: SqliteDatabase) -> None:
-    connections: list[sqlite3.Connection] = []
+def test_threads_that_read_one_after_the_other_share_a_connection(
+    database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = 0
+    connect = database._connect
+
+    def count(cache_kib: int) -> sqlite3.Connection:
+        nonlocal opened
+        opened += 1
+        return connect(cache_kib)
+
+    monkeypatch.setattr(database, "_connect", count)
     for _ in range(20):
-        thread = threading.Thread(target=lambda: connections.append(database.read()))
+        thread = threading.Thread(target=numbers, args=(database,))
         thread.start()
         thread.join()
-    assert database.read() is database.read()
-    for connection in connections:  # all but this thread's were closed when a later thread came
-        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-            connection.execute("SELECT 1")
+    assert opened == 1
+
+
+def test_queries_of_one_moment_do_not_see_what_is_written_meanwhile(database: SqliteDatabase) -> None:
+    with database.one_moment() as select:
+        assert select("SELECT count(*) FROM numbers") == [(0,)]
+        database.write(adding(7))
+        assert numbers(database) == [7]
+        assert select("SELECT count(*) FROM numbers") == [(0,)]
+    assert numbers(database) == [7]
+
+
+def test_threads_that_read_at_once_never_share_a_connection(database: SqliteDatabase) -> None:
+    database.write(adding(7))
+    reading, start = list[list[int]](), threading.Barrier(8)
+
+    def read() -> None:
+        start.wait(PATIENCE_S)
+        for _ in range(200):
+            reading.append(numbers(database))
+
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert reading == [[7]] * 1_600
 
 
 def test_closing_folds_the_log_in_though_threads_have_read(path: Path) -> None:

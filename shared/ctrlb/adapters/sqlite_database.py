@@ -11,9 +11,10 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from ctrlb.domain.errors import Unavailable
 
@@ -28,6 +29,13 @@ MAX_LOG_PAGES = 8_192
 """32 MiB: how long the write-ahead log may grow while writes never pause, before they are made to."""
 
 T = TypeVar("T")
+Parameters: TypeAlias = Sequence[object] | dict[str, object]
+
+
+class Select(Protocol):
+    """A query's rows, all of them."""
+
+    def __call__(self, statement: str, parameters: Parameters = ()) -> list[tuple[Any, ...]]: ...
 
 
 class _Write(Generic[T]):
@@ -73,7 +81,7 @@ class _Write(Generic[T]):
 
 
 class SqliteDatabase:
-    """A file with its one writing connection, and a reading connection for each thread."""
+    """A file with its one writing connection, and reading connections that are shared out."""
 
     def __init__(self, path: Path, schema: str, attach: dict[str, Path] | None = None) -> None:
         """Open or create the file and run `schema`, which must be repeatable.
@@ -82,8 +90,7 @@ class SqliteDatabase:
         """
         self._path = path
         self._attach = attach or {}
-        self._readers: dict[threading.Thread, sqlite3.Connection] = {}
-        self._readers_lock = threading.Lock()
+        self._idle_readers: deque[sqlite3.Connection] = deque()
         self._waiting: deque[_Write[Any]] = deque()
         self._leader: _Write[Any] | None = None
         self._queue_lock = threading.Lock()
@@ -98,22 +105,21 @@ class SqliteDatabase:
         self._checkpointer = threading.Thread(target=self._checkpoint, name=f"checkpoint {path.name}", daemon=True)
         self._checkpointer.start()
 
-    def read(self) -> sqlite3.Connection:
-        """This thread's own connection, for reads. Each statement sees every write that has returned.
-
-        That holds once the rows of the statement before are all fetched, or its cursor is gone.
-        """
-        connection = self._readers.get(threading.current_thread())
-        return self._new_reader() if connection is None else connection
-
-    def select(self, statement: str, parameters: Sequence[object] | dict[str, object] = ()) -> list[tuple[Any, ...]]:
+    def select(self, statement: str, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
         """All rows of a query, over every write that has returned. Raises Unavailable when it cannot be read."""
-        try:
-            return self.read().execute(statement, parameters).fetchall()
-        except sqlite3.Error as error:
-            if _is_outage(error):
-                raise _unavailable("read", error) from error
-            raise
+        with self._reader() as reader:
+            return reader.execute(statement, parameters).fetchall()
+
+    @contextmanager
+    def one_moment(self) -> Iterator[Select]:
+        """Queries that all see the file as it is at the first of them."""
+        with self._reader() as reader:
+            reader.execute("BEGIN")
+            try:
+                yield lambda statement, parameters=(): reader.execute(statement, parameters).fetchall()
+            finally:
+                if reader.in_transaction:
+                    reader.execute("ROLLBACK")
 
     def write(self, job: Callable[[sqlite3.Connection], T]) -> T:
         """Run `job` alone in a transaction and return its result once that is on the disk.
@@ -139,7 +145,7 @@ class SqliteDatabase:
         """Fold the write-ahead log into the file and close. No call may be under way."""
         self._closed.set()
         self._checkpointer.join()
-        for reader in self._readers.values():
+        for reader in self._idle_readers:
             reader.close()
         self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._writer.close()
@@ -151,17 +157,31 @@ class SqliteDatabase:
         connection.execute("PRAGMA temp_store=MEMORY")
         return connection
 
-    def _new_reader(self) -> sqlite3.Connection:
-        """Connect this thread, and disconnect those that have ended: servers start and end threads freely."""
-        connection = self._connect(READ_CACHE_KIB)
+    @contextmanager
+    def _reader(self) -> Iterator[sqlite3.Connection]:
+        """A reading connection for one query: the last one used, whose cache is warm, or a new one if all are busy.
+
+        So there are as many as ever read at once, which is far fewer than there are threads.
+        """
+        try:
+            reader = self._take_reader()
+            try:
+                yield reader
+            finally:
+                self._idle_readers.append(reader)
+        except sqlite3.Error as error:
+            if _is_outage(error):
+                raise _unavailable("read", error) from error
+            raise
+
+    def _take_reader(self) -> sqlite3.Connection:
+        with suppress(IndexError):
+            return self._idle_readers.pop()
+        reader = self._connect(READ_CACHE_KIB)
         for name, path in self._attach.items():
-            connection.execute(f"ATTACH DATABASE ? AS {name}", (str(path),))
-        connection.execute("PRAGMA query_only=ON")
-        with self._readers_lock:
-            for thread in [thread for thread in self._readers if not thread.is_alive()]:
-                self._readers.pop(thread).close()
-            self._readers[threading.current_thread()] = connection
-        return connection
+            reader.execute(f"ATTACH DATABASE ? AS {name}", (str(path),))
+        reader.execute("PRAGMA query_only=ON")
+        return reader
 
     def _lead_next(self) -> None:
         """Let the first that waits lead, if there is one. The caller holds the queue's lock."""

@@ -4,13 +4,11 @@ The order is (time, session, seq, block), but only ids can be read in order, and
 So the page's last row by id is looked up first, and only the hits around and before it are sorted.
 """
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 from typing import Any
 
-from ctrlb.adapters.sqlite_database import SqliteDatabase
+from ctrlb.adapters.sqlite_database import Select, SqliteDatabase
 from ctrlb.adapters.sqlite_index import EVERYWHERE, IdRange
 from ctrlb.adapters.sqlite_session_rows import JOINED_ROWS, columns, session_row
 from ctrlb.domain.rows import Dataset, SessionRow
@@ -65,12 +63,12 @@ class Search:
 
 def search_page(database: SqliteDatabase, dataset: Dataset, search: Search, offset: int, limit: int) -> Found:
     """The hits from `offset` on, at most `limit`, and how many there are; all as of one moment."""
-    with _one_moment(database):
-        known = database.select(_DATASET, (dataset.workspace, dataset.name))
+    with database.one_moment() as select:
+        known = select(_DATASET, (dataset.workspace, dataset.name))
         if not known:
             return Found(0, [])
         [(dataset_id, displaced)] = known
-        reader = _Reader(database, search, dataset_id, displaced)
+        reader = _Reader(select, search, dataset_id, displaced)
         total, ids = reader.count(offset + limit)
         return Found(total, reader.rows(ids, offset, limit) if offset < total else [])
 
@@ -78,8 +76,8 @@ def search_page(database: SqliteDatabase, dataset: Dataset, search: Search, offs
 class _Reader:
     """The queries of one search."""
 
-    def __init__(self, database: SqliteDatabase, search: Search, dataset_id: int, displaced: int) -> None:
-        self._database = database
+    def __init__(self, select: Select, search: Search, dataset_id: int, displaced: int) -> None:
+        self._rows_of = select
         self._search = search
         self._displaced = displaced
         self._newest = search.order == "newest"
@@ -114,17 +112,7 @@ class _Reader:
 
     def _select(self, statement: str, ids: IdRange = EVERYWHERE, **values: int) -> list[tuple[Any, ...]]:
         direction, furthest = ("DESC", "max") if self._newest else ("ASC", "min")
-        return self._database.select(
+        return self._rows_of(
             statement.format(hits=self._hits, direction=direction, furthest=furthest),
             {"match": self._search.match, "user": self._search.user, "low": ids.low, "high": ids.high, **values},
         )
-
-
-@contextlib.contextmanager
-def _one_moment(database: SqliteDatabase) -> Iterator[None]:
-    """Let this thread's reads within see the file as it is at the first of them."""
-    database.select("BEGIN")
-    try:
-        yield
-    finally:
-        database.select("COMMIT")
