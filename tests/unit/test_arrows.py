@@ -15,7 +15,7 @@ BY_EVERYBODY = frozenset({"ctrlb"})  # the package itself, for its version
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "domain": frozenset({"domain"}),
     "ports": frozenset({"domain"}),
-    "models": frozenset({"domain", "pydantic", "pydantic_core"}),
+    "models": frozenset({"domain", "models", "pydantic", "pydantic_core"}),
     "operations of the table": frozenset({"domain", "ports", "models", "notes", "openapi"}),
     "operations": frozenset({"domain", "models", *OPERATIONS}),
     "openapi": frozenset({"models", "operations", "pydantic"}),
