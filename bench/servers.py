@@ -32,7 +32,7 @@ class Server:
         started_s = time.perf_counter()
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, verb, "--port", str(self.port), "--data", str(folder)],
-            env={**os.environ, "PYTHONPATH": paths},
+            env={**os.environ, "PYTHONPATH": paths, "MALLOC_ARENA_MAX": "2"},  # as `make run` has it
             stdout=subprocess.DEVNULL,
         )
         self._wait_for_health(started_s + START_TIMEOUT_S)
