@@ -13,8 +13,6 @@ Item: TypeAlias = dict[str, dict[str, Any]]
 MAX_ITEM_BYTES = 400 * 1024
 WRITE_UNIT_BYTES = 1024
 READ_UNIT_BYTES = 4096
-_NUMBER_BYTES = 21  # of a number's size only the most is known
-_OVERHEAD_BYTES = 100
 
 
 def item(**values: object) -> Item:
@@ -60,12 +58,12 @@ def texts(found: Mapping[str, dict[str, Any]], name: str) -> frozenset[str]:
 
 
 def size_of(values: Mapping[str, dict[str, Any]]) -> int:
-    """The item's size in bytes as DynamoDB counts it, or a little more."""
-    return _OVERHEAD_BYTES + sum(len(name.encode()) + _size(each) for name, each in values.items())
+    """The item's size in bytes, as DynamoDB counts it."""
+    return sum(len(name.encode()) + _size(each) for name, each in values.items())
 
 
 def write_units(size_bytes: int) -> int:
-    """What writing an item of this size costs, in a table without an index on it."""
+    """What writing an item of this size costs; each index that it is in costs the same for its part of it."""
     return -(-size_bytes // WRITE_UNIT_BYTES)
 
 
@@ -77,4 +75,4 @@ def _size(value: Mapping[str, Any]) -> int:
         return len(content)
     if kind == "SS":
         return sum(len(each.encode()) for each in content)
-    return _NUMBER_BYTES if kind == "N" else 1
+    return len(content.strip("0")) // 2 + 2 if kind == "N" else 1

@@ -1,0 +1,40 @@
+"""Objects for what an item of a table cannot hold. The client is made when the first one is needed: few rows do."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from ctrlb.adapters.aws_client import S3_CONFIG, answered, connect, refused, unavailable
+
+
+class S3Bodies:
+    """One bucket. Every method raises Unavailable when S3 does not answer in time, or is busy."""
+
+    def __init__(self, bucket: str, connected: Callable[[], Any] = lambda: connect("s3", S3_CONFIG)) -> None:
+        self._bucket = bucket
+        self._connected = functools.cache(connected)
+
+    def put(self, key: str, content: bytes) -> None:
+        """Write the object, in the place of one with this key."""
+        self._call("put_object", Key=key, Body=content)
+
+    def get(self, key: str) -> bytes:
+        """The object's content."""
+        found = self._call("get_object", Key=key)["Body"]
+        try:
+            return bytes(found.read())
+        except BotoCoreError as error:  # the connection ended, or the content stopped coming
+            raise unavailable() from error
+
+    def delete(self, key: str) -> None:
+        """Remove the object; one that is not there is no error."""
+        self._call("delete_object", Key=key)
+
+    def _call(self, operation: str, **parameters: Any) -> Any:
+        call = getattr(self._connected(), operation)
+        try:
+            return answered(functools.partial(call, Bucket=self._bucket, **parameters))
+        except ClientError as error:
+            raise refused(operation, error) from error
