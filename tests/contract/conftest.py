@@ -10,7 +10,7 @@ from ctrlb.ports import Ports, RelayStore
 from ctrlb.wiring import embedded
 from tests.contract.indexed_sessions import opensearch_sessions
 from tests.contract.relay_adapters import RELAY_ADAPTERS, Opening
-from tests.contract.session_adapters import SESSION_ADAPTERS, SessionOpening
+from tests.contract.session_adapters import STORE_ADAPTERS, SessionOpening, StoreOpening, sqlite_sessions
 
 ON_AWS = ["moto", pytest.param("dynamodb", marks=pytest.mark.emulator)]
 """Where the adapters of AWS are tested: moto is quick, but checks and then writes, so nothing races on it."""
@@ -55,15 +55,15 @@ def all_stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ports
         yield ports
 
 
-@pytest.fixture(params=list(SESSION_ADAPTERS))
-def open_sessions(request: pytest.FixtureRequest) -> SessionOpening:
-    """Opens an adapter's SessionStore and SessionIndex in a folder, as often as the test wants."""
-    return SESSION_ADAPTERS[request.param]
+@pytest.fixture(params=["sqlite", *ON_AWS])
+def open_store(request: pytest.FixtureRequest) -> StoreOpening:
+    """Opens an adapter's SessionStore in a folder, as often as the test wants."""
+    return STORE_ADAPTERS[name_of(request)]
 
 
 @pytest.fixture(params=["sqlite", pytest.param("opensearch", marks=pytest.mark.opensearch)])
 def open_index(request: pytest.FixtureRequest) -> SessionOpening:
-    """As `open_sessions`, with every adapter of SessionIndex."""
+    """Opens an adapter's SessionIndex in a folder, with the store beside it, as often as the test wants."""
     if request.param == "sqlite":
-        return SESSION_ADAPTERS[request.param]
+        return sqlite_sessions
     return partial(opensearch_sessions, request.getfixturevalue("opensearch_node").url)

@@ -13,6 +13,7 @@ from ctrlb.domain.rows import Dataset, SessionRow
 from ctrlb.domain.session_text import fold, searchable_text
 from ctrlb.domain.words import Term, has_term, words_of
 from ctrlb.ports import Found, Order, SessionIndex, SessionStore, SessionTaken
+from tests.aws.stores import dynamodb_sessions
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class SessionStores:
 
 
 SessionOpening: TypeAlias = Callable[[Path], contextlib.AbstractContextManager[SessionStores]]
+StoreOpening: TypeAlias = Callable[[Path], contextlib.AbstractContextManager[SessionStore]]
 
 
 @contextlib.contextmanager
@@ -37,7 +39,18 @@ def sqlite_sessions(folder: Path) -> Iterator[SessionStores]:
         database.close()
 
 
-SESSION_ADAPTERS: dict[str, SessionOpening] = {"sqlite": sqlite_sessions}
+@contextlib.contextmanager
+def sqlite_store(folder: Path) -> Iterator[SessionStore]:
+    """The store alone, in the folder's file."""
+    with sqlite_sessions(folder) as stores:
+        yield stores.store
+
+
+STORE_ADAPTERS: dict[str, StoreOpening] = {
+    "sqlite": sqlite_store,
+    "dynamodb": dynamodb_sessions,
+    "moto": dynamodb_sessions,
+}
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pytest
 
 from ctrlb.domain.rows import Dataset, SessionRow
 from ctrlb.ports import SessionStore, SessionTaken
-from tests.contract.session_adapters import SessionOpening
+from tests.contract.session_adapters import StoreOpening
 from tests.contract.session_rows import DATASET, NOW_US, ran, said
 
 FULL = SessionRow(
@@ -46,9 +46,9 @@ EVERYTHING = (0, 2**53 - 1, 1_000, 1_000)
 
 
 @pytest.fixture
-def store(open_sessions: SessionOpening, tmp_path: Path) -> Iterator[SessionStore]:
-    with open_sessions(tmp_path) as stores:
-        yield stores.store
+def store(open_store: StoreOpening, tmp_path: Path) -> Iterator[SessionStore]:
+    with open_store(tmp_path) as opened:
+        yield opened
 
 
 def all_rows(store: SessionStore, session_id: str, dataset: Dataset = DATASET) -> list[SessionRow]:
@@ -124,6 +124,7 @@ def test_the_same_session_id_in_another_dataset_is_another_session(store: Sessio
     assert (store.owner(DATASET, "s1"), store.owner(other, "s1")) == ("ann", "bob")
 
 
+@pytest.mark.races
 def test_of_users_that_begin_a_session_at_once_one_gets_it_whole(store: SessionStore) -> None:
     users = [f"user{number}" for number in range(8)]
     together = threading.Barrier(len(users))
@@ -142,6 +143,7 @@ def test_of_users_that_begin_a_session_at_once_one_gets_it_whole(store: SessionS
     assert [row.body for row in all_rows(store, "s1")] == [f"by {won[0]}"] * 20
 
 
+@pytest.mark.races
 def test_uploads_of_many_sessions_at_once_lose_no_row(store: SessionStore) -> None:
     uploads = [[said(f"s{session}", seq, "text", ts_us=NOW_US) for seq in range(50)] for session in range(16)]
     with ThreadPoolExecutor(8) as threads:
@@ -149,10 +151,10 @@ def test_uploads_of_many_sessions_at_once_lose_no_row(store: SessionStore) -> No
     assert all(all_rows(store, rows[0].session_id) == rows for rows in uploads)
 
 
-def test_rows_survive_closing(open_sessions: SessionOpening, tmp_path: Path) -> None:
-    with open_sessions(tmp_path) as stores:
-        stores.store.write(DATASET, "ann", [FULL], NOW_US)
-    with open_sessions(tmp_path) as stores:
-        assert all_rows(stores.store, FULL.session_id) == [FULL]
-        stores.store.write(DATASET, "ann", [replace(FULL, body="other")], NOW_US)
-        assert all_rows(stores.store, FULL.session_id) == [replace(FULL, body="other")]
+def test_rows_survive_closing(open_store: StoreOpening, tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.write(DATASET, "ann", [FULL], NOW_US)
+    with open_store(tmp_path) as store:
+        assert all_rows(store, FULL.session_id) == [FULL]
+        store.write(DATASET, "ann", [replace(FULL, body="other")], NOW_US)
+        assert all_rows(store, FULL.session_id) == [replace(FULL, body="other")]
