@@ -5,16 +5,19 @@ import contextlib
 import datetime
 import errno
 import os
+import signal
 import socket
 import sys
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from ctrlb import __version__, laptop
 from ctrlb.domain.errors import CtrlbError
 from ctrlb.keys import create_key, list_keys, revoke_key
 from ctrlb.models import CreateKeyRequest, ListKeysRequest, RevokeKeyRequest
 from ctrlb.ports import Ports
-from ctrlb.wiring import DATA_FOLDER, embedded
+from ctrlb.wiring import DATA_FOLDER, embedded, ports
 
 PROJECT = Path(__file__).resolve().parents[2]
 PORT = 8321
@@ -30,6 +33,10 @@ def main(arguments: list[str] | None = None) -> int:
     except (laptop.FolderFault, CtrlbError) as error:
         print(f"ctrlb: {error}", file=sys.stderr)
         return 1
+    except ValidationError as error:
+        fault = error.errors()[0]
+        print(f"ctrlb: {fault['loc'][0]}: {fault['msg']}", file=sys.stderr)
+        return 1
     return status
 
 
@@ -44,13 +51,12 @@ def _serve(options: argparse.Namespace) -> int:
     url = f"http://{options.host}:{listener.getsockname()[1]}"
     os.environ[DATA_FOLDER] = str(folder)
     os.environ["CTRLB_LOG_FILE"] = str(folder / "ctrlb.log")
-    from ctrlb.wiring import ports
-
     stores = ports()
     key = laptop.key_for_scripts(folder, url, stores)
     router = routes.Router(
         routes.template_routes(PROJECT / "template.yaml") + routes.laptop_routes(), PROJECT / "functions"
     )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # `kill` stops it as Ctrl-C does
     with contextlib.suppress(KeyboardInterrupt):
         local.serve(listener, router, PROJECT / "web", lambda: _greet(url, key, folder, stores))
     print("\nctrlb: stopped; everything is kept in", folder)

@@ -105,11 +105,12 @@ def test_a_second_server_on_the_folder_is_one_line_and_leaves_the_first_alone(la
         assert kinds(http, "run-of-nobody") == []
 
 
-def test_ctrl_c_stops_it_cleanly(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_kill_stop_it_cleanly(tmp_path: Path, how: signal.Signals) -> None:
     with running(tmp_path) as laptop:
         with client(laptop, laptop.key) as http:
             claim(http, "run-1", "agent-a")
-        laptop.process.send_signal(signal.SIGINT)
+        laptop.process.send_signal(how)
         output, _ = laptop.process.communicate(timeout=15)
         assert output.split("\n") == ["", f"ctrlb: stopped; everything is kept in {tmp_path}", ""]
         assert laptop.process.returncode == 0
