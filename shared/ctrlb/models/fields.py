@@ -53,7 +53,7 @@ _ID_SCHEMA: dict[str, Any] = {"minLength": 1, "maxLength": MAX_ID_CHARS, "patter
 Id = Annotated[str, AfterValidator(_id), Field(json_schema_extra=_ID_SCHEMA)]
 OptionalId = Annotated[str, AfterValidator(_optional_id), Field(json_schema_extra={**_ID_SCHEMA, "minLength": 0})]
 DatasetName = Annotated[str, AfterValidator(_dataset), Field(json_schema_extra={"pattern": DATASET_PATTERN})]
-Name = Annotated[str, AfterValidator(without_nul), Field(max_length=MAX_NAME_CHARS)]
+Name = Annotated[str, Field(max_length=MAX_NAME_CHARS), AfterValidator(without_nul)]
 Whole = Annotated[int, BeforeValidator(_whole)]
 
 

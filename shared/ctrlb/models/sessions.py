@@ -69,7 +69,7 @@ class Record(Request):
     body: str = ""
     is_error: bool = False
     is_summary: bool = False
-    cwd: Annotated[str, AfterValidator(without_nul), Field(max_length=MAX_RESOURCE_CHARS)] = ""
+    cwd: Annotated[str, Field(max_length=MAX_RESOURCE_CHARS), AfterValidator(without_nul)] = ""
     git_branch: Name = ""
     cost_usd: float = 0.0
     input_tokens: float = 0.0
