@@ -6,12 +6,12 @@ a local index orders both by time. Nothing of a record is updated or deleted.
 """
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
 from ctrlb.adapters import dynamodb_keys as places
 from ctrlb.adapters.dynamodb_items import Item, item, number, text
 from ctrlb.adapters.dynamodb_table import ConditionFailed, Table
+from ctrlb.adapters.threads import Threads
 from ctrlb.domain.rows import ClaimKind, ClaimRow, Dataset, Event, EventKind, Holder, Run
 from ctrlb.ports import PREVIEW_CHARS, Clock, NumberTaken, Randomness
 
@@ -27,7 +27,7 @@ class DynamodbRelay:
         self._table = table
         self._clock = clock
         self._random = random
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="relay")  # its threads start with their work
+        self._readers = Threads(READERS, "relay")
 
     def append(self, run: Run, row: ClaimRow) -> None:
         """See RelayStore.append."""
@@ -47,9 +47,7 @@ class DynamodbRelay:
 
     def last_of_each(self, run: Run, keys: Sequence[str]) -> list[ClaimRow | None]:
         """See RelayStore.last_of_each."""
-        if len(keys) == 1:
-            return [self.last(run, keys[0])]
-        return list(self._readers.map(lambda key: self.last(run, key), keys))
+        return self._readers.each(lambda key: self.last(run, key), keys)
 
     def add_event(self, run: Run, event: Event) -> None:
         """See RelayStore.add_event."""

@@ -5,9 +5,7 @@ over several threads, and an upload is answered when all of them are written.
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 from ctrlb.adapters import dynamodb_keys as places
 from ctrlb.adapters.aws_client import unavailable
@@ -15,6 +13,7 @@ from ctrlb.adapters.dynamodb_items import Item, item, text
 from ctrlb.adapters.dynamodb_session_items import StoredRow, needs_object, session_row, stored_row
 from ctrlb.adapters.dynamodb_table import ConditionFailed, Table
 from ctrlb.adapters.s3_bodies import S3Bodies
+from ctrlb.adapters.threads import Threads
 from ctrlb.domain.rows import Dataset, SessionRow
 from ctrlb.ports import Clock, SessionTaken
 
@@ -29,8 +28,6 @@ WRITE_BUDGET_S = 6.0
 FIRST_PAUSE_MS = 50
 MAX_PAUSE_MS = 1_000
 
-T = TypeVar("T")
-
 
 class DynamodbSessions:
     """The port SessionStore on the sessions table and the bodies' bucket."""
@@ -39,7 +36,7 @@ class DynamodbSessions:
         self._table = table
         self._bodies = bodies
         self._clock = clock
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="sessions")  # they start with their work
+        self._threads = Threads(THREADS, "sessions")
 
     def write(self, dataset: Dataset, user: str, rows: Sequence[SessionRow], written_us: int) -> None:
         """See SessionStore.write. An object is there before the item that points to it."""
@@ -47,12 +44,12 @@ class DynamodbSessions:
         stored = [(row.session_id, stored_row(dataset, user, row, written_us)) for row in rows]
         with_objects = {session_id for session_id, each in stored if each.content is not None}
         had_objects = self._own(dataset, user, dict.fromkeys(row.session_id for row in rows), with_objects)
-        self._all(self._put_object, [each for _, each in stored if each.content is not None])
+        self._threads.each(self._put_object, [each for _, each in stored if each.content is not None])
         items = [each.item for _, each in stored]
         batches = [items[start : start + BATCH_ROWS] for start in range(0, len(items), BATCH_ROWS)]
-        self._all(lambda batch: self._put_batch(batch, give_up_s), batches)
+        self._threads.each(lambda batch: self._put_batch(batch, give_up_s), batches)
         # A row that needed an object once, and was sent again shorter, leaves nothing behind.
-        self._all(
+        self._threads.each(
             lambda each: self._bodies.delete(each.key),
             [each for session_id, each in stored if each.content is None and session_id in had_objects],
         )
@@ -82,7 +79,7 @@ class DynamodbSessions:
         """
         wanted, had_objects = list(session_ids), set()
         for _ in range(HEAD_TRIES):
-            heads = dict(zip(wanted, self._threads.map(lambda each: self._head(dataset, each), wanted), strict=True))
+            heads = dict(zip(wanted, self._threads.each(lambda each: self._head(dataset, each), wanted), strict=True))
             found = {session_id: head for session_id, head in heads.items() if head is not None}
             for session_id, head in found.items():
                 if text(head, "belongs_to") != user:
@@ -103,7 +100,9 @@ class DynamodbSessions:
             self._table.put_all(heads[start : start + MAX_TRANSACTION_ITEMS], "attribute_not_exists(pk)")
 
     def _note_objects(self, user: str, heads: list[Item]) -> None:
-        self._all(lambda head: self._table.put(head | item(objects=True), "belongs_to = :user", {"user": user}), heads)
+        self._threads.each(
+            lambda head: self._table.put(head | item(objects=True), "belongs_to = :user", {"user": user}), heads
+        )
 
     def _head(self, dataset: Dataset, session_id: str) -> Item | None:
         return self._table.get(item(pk=places.session_pk(dataset, session_id), sk=places.HEAD))
@@ -127,20 +126,7 @@ class DynamodbSessions:
 
     def _objects(self, keys: Iterable[str]) -> dict[str, bytes]:
         wanted = list(keys)
-        return dict(zip(wanted, self._threads.map(self._bodies.get, wanted), strict=True))
-
-    def _all(self, do: Callable[[T], None], each: Sequence[T]) -> None:
-        """Do it for each, several at once. When one fails, the rest has ended too before that is told.
-
-        A write that went on after its upload was answered could take the place of a later one.
-        """
-        if len(each) == 1:
-            do(each[0])
-            return
-        jobs = [self._threads.submit(do, one) for one in each]
-        wait(jobs)
-        for job in jobs:
-            job.result()
+        return dict(zip(wanted, self._threads.each(self._bodies.get, wanted), strict=True))
 
 
 def _new_head(dataset: Dataset, session_id: str, user: str, *, objects: bool) -> Item:
