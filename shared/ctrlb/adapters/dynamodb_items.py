@@ -57,6 +57,11 @@ def texts(found: Mapping[str, dict[str, Any]], name: str) -> frozenset[str]:
     return frozenset(found[name]["SS"]) if name in found else frozenset()
 
 
+def same(one: Item, other: Item) -> bool:
+    """Whether both items are equal; DynamoDB gives a set in an order of its own."""
+    return _comparable(one) == _comparable(other)
+
+
 def size_of(values: Mapping[str, dict[str, Any]]) -> int:
     """The item's size in bytes, as DynamoDB counts it."""
     return sum(len(name.encode()) + _size(each) for name, each in values.items())
@@ -76,3 +81,7 @@ def _size(value: Mapping[str, Any]) -> int:
     if kind == "SS":
         return sum(len(each.encode()) for each in content)
     return len(content.strip("0")) // 2 + 2 if kind == "N" else 1
+
+
+def _comparable(values: Item) -> dict[str, object]:
+    return {name: frozenset(value["SS"]) if "SS" in value else value for name, value in values.items()}

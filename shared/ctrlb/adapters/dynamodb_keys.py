@@ -112,6 +112,11 @@ def run_listed_at(started_us: int, run_id: str) -> str:
     return f"{fixed(started_us, TIME_DIGITS)}#{run_id}"
 
 
+def edit_listed_at(ts_us: int, session_id: str, seq: int, block_idx: int) -> str:
+    """The place of a row's edits in the list of its run's."""
+    return f"{fixed(ts_us, TIME_DIGITS)}#{session_id}#{fixed(seq, SEQ_DIGITS)}#{fixed(block_idx, BLOCK_DIGITS)}"
+
+
 def workspace_pk(workspace: str) -> str:
     """Where a workspace's members, keys, settings and audits lie."""
     return f"workspace#{joined(workspace)}"

@@ -22,6 +22,8 @@ UTF8_BYTES = 4
 _DEFAULTS = {field.name: field.default for field in fields(SessionRow)}
 _TEXTS = ("command", "paths", "extra", "body")
 _IN_KEY = ("seq", "block_idx")
+_ALWAYS = ("block_type",)
+"""By it the triggers of the stream's functions know the item of a row."""
 _FLOATS = ("cost_usd", "input_tokens", "output_tokens")
 
 
@@ -57,7 +59,7 @@ def session_row(found: Item, body_chars: int, fetch: Callable[[str], bytes]) -> 
     """
     columns: dict[str, Any] = {name: _value(name, found) for name in _DEFAULTS if name in found}
     columns["seq"], columns["block_idx"] = places.place_of_row(text(found, "sk"))
-    if "body_z" in found:
+    if "body_z" in found and body_chars > 0:
         columns["body"] = _unpacked(found["body_z"]["B"], body_chars)
     if needs_object(found, body_chars):
         columns |= json.loads(zlib.decompress(fetch(text(found, "object"))))
@@ -75,7 +77,7 @@ def _columns(dataset: Dataset, user: str, row: SessionRow, written_us: int) -> I
     columns = {
         name: getattr(row, name)
         for name, default in _DEFAULTS.items()
-        if name not in _TEXTS and name not in _IN_KEY and getattr(row, name) != default
+        if name not in _TEXTS and name not in _IN_KEY and (name in _ALWAYS or getattr(row, name) != default)
     }
     return item(
         pk=places.session_pk(dataset, row.session_id),
@@ -104,7 +106,7 @@ def _packed(whole: Item, body: str) -> Item:
 
 def _unpacked(packed: bytes, chars: int) -> str:
     """The first characters of a compressed body; no more of it is decompressed."""
-    cut = zlib.decompressobj().decompress(packed, max(1, UTF8_BYTES * chars))  # 0 would mean all
+    cut = zlib.decompressobj().decompress(packed, UTF8_BYTES * chars)
     return cut.decode(errors="ignore")
 
 
