@@ -6,9 +6,13 @@ import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ctrlb.adapters.system import SystemClock, SystemRandomness
 from ctrlb.ports import Ports
+
+if TYPE_CHECKING:
+    from ctrlb.adapters.aws_stores import AwsStores
 
 DATA_FOLDER = "CTRLB_DATA"
 """The variable that names laptop mode's folder."""
@@ -16,13 +20,31 @@ DATA_FOLDER = "CTRLB_DATA"
 
 @functools.cache
 def ports() -> Ports:
-    """This process's stores, opened at the first call."""
+    """This process's stores. Those of laptop mode are opened here, those of AWS made when they are used."""
     folder = os.environ.get(DATA_FOLDER)
     if folder is None:
-        raise RuntimeError(f"no store is configured: {DATA_FOLDER} names the folder of the embedded stores")
+        return _aws_stores().ports()
     stores = contextlib.ExitStack()
     atexit.register(stores.close)
     return stores.enter_context(embedded(Path(folder)))
+
+
+def open_stores() -> None:
+    """Do ahead of the first request what every function that knows its caller would do in it."""
+    ports()
+    if DATA_FOLDER not in os.environ:
+        _aws_stores().open_table()
+
+
+@functools.cache
+def _aws_stores() -> "AwsStores":
+    from ctrlb.adapters.aws_stores import RELAY_TABLE, AwsStores
+
+    if RELAY_TABLE not in os.environ:
+        raise RuntimeError(
+            f"no store is configured: {RELAY_TABLE} names the table in AWS, {DATA_FOLDER} the folder of laptop mode"
+        )
+    return AwsStores(os.environ)
 
 
 @contextlib.contextmanager

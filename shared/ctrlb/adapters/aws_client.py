@@ -66,6 +66,12 @@ def connect(service: str, config: Config) -> Any:
     return get_session().create_client(service, config=config)
 
 
+def account() -> tuple[Any, str]:
+    """The credentials and the region that the environment names."""
+    session = get_session()
+    return session.get_credentials(), str(session.get_config_variable("region"))
+
+
 def answered(call: Callable[[], T]) -> T:
     """What the call of a client returns. Raises Unavailable when the store is busy, down or late.
 

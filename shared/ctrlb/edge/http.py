@@ -18,7 +18,7 @@ from ctrlb.edge.identity import identify
 from ctrlb.edge.log import log_request
 from ctrlb.models import Answer
 from ctrlb.operations import MCP_PATH, OPERATIONS, Operation, operation_of
-from ctrlb.wiring import ports
+from ctrlb.wiring import open_stores, ports
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_GZIP_MEMBERS = 1_000
@@ -34,7 +34,8 @@ Handler = Callable[[Event, Any], Response]
 def handler_for(run: Callable[..., Answer]) -> Handler:
     """The Lambda handler of an operation."""
     operation = operation_of(run)
-    ports()  # the stores are opened before the first request
+    if operation.permission is not None:
+        open_stores()  # before the first request
 
     def handler(event: Event, context: Any) -> Response:
         started_s = time.perf_counter()

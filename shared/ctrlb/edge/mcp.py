@@ -30,7 +30,7 @@ from ctrlb.edge.identity import identify
 from ctrlb.edge.log import log_request
 from ctrlb.models import Answer
 from ctrlb.operations import MCP_PATH, OPERATIONS, Operation
-from ctrlb.wiring import ports
+from ctrlb.wiring import open_stores, ports
 
 INSTRUCTIONS = """\
 CtrlB lets agents that work in one directory share a record, and remember what past sessions did.
@@ -60,7 +60,7 @@ class _Call:
 
 def mcp_handler() -> Handler:
     """The Lambda handler of /mcp."""
-    ports()
+    open_stores()
     for name in _TOOLS:
         _tool(name)  # schemas are made before the first request
     threads = threading.local()
