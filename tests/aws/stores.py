@@ -1,41 +1,66 @@
 """The tables and the bucket of template.yaml, made on an emulator of AWS, and the adapters on them."""
 
 import contextlib
+import functools
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from ctrlb.adapters.aws_client import connect, error_code
+from ctrlb.adapters.dynamodb_identity import DynamodbIdentity
 from ctrlb.adapters.dynamodb_relay import DynamodbRelay
 from ctrlb.adapters.dynamodb_sessions import DynamodbSessions
 from ctrlb.adapters.dynamodb_table import Table
 from ctrlb.adapters.s3_bodies import S3Bodies
+from ctrlb.adapters.search_off import SearchOff
 from ctrlb.adapters.system import SystemClock, SystemRandomness
+from ctrlb.ports import Ports
 from tests.aws.emulator import REGION
+from tests.aws.pump import PumpedRuns, Streams
 from tests.template import RESOURCES
 
-PATIENT = Config(connect_timeout=5, read_timeout=30, max_pool_connections=32, retries={"total_max_attempts": 1})
+PATIENT = Config(
+    connect_timeout=5,
+    read_timeout=30,
+    max_pool_connections=32,
+    retries={"total_max_attempts": 1},
+    account_id_endpoint_mode="disabled",  # moto does not know those addresses
+)
 """For what is not about time: a busy machine must not fail a test."""
 _MADE = ("AttributeDefinitions", "KeySchema", "LocalSecondaryIndexes", "GlobalSecondaryIndexes", "BillingMode")
 
 
+def client(service: str) -> Any:
+    """A patient client of the emulator that the environment names, made once: making one takes long."""
+    return _client(service, os.environ.get("AWS_ENDPOINT_URL"))
+
+
+@functools.cache
+def _client(service: str, url: str | None) -> Any:
+    return connect(service, PATIENT)
+
+
 def made_table(resource: str, folder: Path) -> Table:
     """The template's table of this name, made for the folder unless it is there."""
-    client = connect("dynamodb", PATIENT)
-    name = f"{resource}-{_suffix(folder)}"
     properties = RESOURCES[resource]["Properties"]
     stream = {"StreamEnabled": True, **properties["StreamSpecification"]}
-    try:
-        client.create_table(
-            TableName=name, StreamSpecification=stream, **{key: properties[key] for key in _MADE if key in properties}
-        )
-    except ClientError as error:
-        if error_code(error) != "ResourceInUseException":
-            raise
-    return Table(client, name)
+    parts = {key: properties[key] for key in _MADE if key in properties}
+    with _unless_there("ResourceInUseException"):
+        client("dynamodb").create_table(TableName=_name(resource, folder), StreamSpecification=stream, **parts)
+    return Table(client("dynamodb"), _name(resource, folder))
+
+
+def made_bucket(folder: Path) -> S3Bodies:
+    """The bodies' bucket, made for the folder unless it is there."""
+    name = _name("bodies", folder)
+    with _unless_there("BucketAlreadyOwnedByYou"):
+        client("s3").create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
+    return S3Bodies(name, lambda: client("s3"))
 
 
 @contextlib.contextmanager
@@ -50,17 +75,31 @@ def dynamodb_sessions(folder: Path) -> Iterator[DynamodbSessions]:
     yield DynamodbSessions(made_table("SessionsTable", folder), made_bucket(folder), SystemClock())
 
 
-def made_bucket(folder: Path) -> S3Bodies:
-    """The bodies' bucket, made for the folder unless it is there."""
-    client = connect("s3", PATIENT)
-    name = f"bodies-{_suffix(folder)}"
+@contextlib.contextmanager
+def aws_stores(folder: Path) -> Iterator[Ports]:
+    """All stores but search, in the folder's tables and bucket. Streams are followed before each read of runs."""
+    clock, random = SystemClock(), SystemRandomness()
+    relay, sessions, bodies = made_table("RelayTable", folder), made_table("SessionsTable", folder), made_bucket(folder)
+    streams = Streams(client("dynamodbstreams"), [_name("RelayTable", folder), _name("SessionsTable", folder)])
+    yield Ports(
+        relay=DynamodbRelay(relay, clock, random),
+        runs=PumpedRuns(relay, streams, bodies),
+        sessions=DynamodbSessions(sessions, bodies, clock),
+        index=SearchOff(),
+        identity=DynamodbIdentity(relay, random),
+        clock=clock,
+        random=random,
+    )
+
+
+@contextlib.contextmanager
+def _unless_there(code: str) -> Iterator[None]:
     try:
-        client.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
+        yield
     except ClientError as error:
-        if error_code(error) != "BucketAlreadyOwnedByYou":
+        if error_code(error) != code:
             raise
-    return S3Bodies(name, lambda: client)
 
 
-def _suffix(folder: Path) -> str:
-    return hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+def _name(what: str, folder: Path) -> str:
+    return f"{what.lower()}-{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"

@@ -8,6 +8,7 @@ import pytest
 
 from ctrlb.ports import Ports, RelayStore
 from ctrlb.wiring import embedded
+from tests.aws.stores import aws_stores
 from tests.contract.indexed_sessions import opensearch_sessions
 from tests.contract.relay_adapters import RELAY_ADAPTERS, Opening
 from tests.contract.session_adapters import STORE_ADAPTERS, SessionOpening, StoreOpening, sqlite_sessions
@@ -48,10 +49,11 @@ def relay(open_relay: Opening, tmp_path: Path) -> Iterator[RelayStore]:
         yield store
 
 
-@pytest.fixture(params=[pytest.param(embedded, id="sqlite")])
+@pytest.fixture(params=["sqlite", *ON_AWS])
 def all_stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ports]:
     """Empty stores that belong together: what one writes, RunStore shows."""
-    with request.param(tmp_path) as ports:
+    opened = embedded if name_of(request) == "sqlite" else aws_stores
+    with opened(tmp_path) as ports:
         yield ports
 
 
