@@ -23,7 +23,8 @@ BUSY_TIMEOUT_MS = 5_000
 """How long a write waits for another process, such as the command line beside the server."""
 WAL_ATTEMPTS = 500
 WAL_RETRY_AFTER_S = 0.01
-READ_CACHE_KIB = 1_024
+READ_CACHE_KIB = 256
+"""For each of up to 40 connections. The system keeps the file's pages, too: four times as much made nothing faster."""
 WRITE_CACHE_KIB = 16_384
 MAX_LOG_PAGES = 8_192
 """32 MiB: how long the write-ahead log may grow while writes never pause, before they are made to."""
