@@ -3,13 +3,15 @@
 import json
 import random
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ctrlb.adapters.opensearch import Answer, OpenSearch
+from ctrlb.adapters.opensearch_sessions import OpenSearchSessions
 from ctrlb.domain.errors import Invalid
 from ctrlb.domain.rows import Dataset, SessionRow
 from ctrlb.domain.search_documents import PIECE_CHARS, index_alias
@@ -239,3 +241,33 @@ def test_a_field_that_nobody_mapped_is_kept_and_not_indexed(index: IndexOnNode) 
     assert set(mapping["mappings"]["properties"]) == set(DEFINITION["mappings"]["properties"])
     assert index.search(parse_term("needle")).rows[0].cwd == "/somewhere"
     assert index.search(parse_term("somewhere")).total == 0
+
+
+class RivalFirst(OpenSearch):
+    """Lets a rival in between a search and the reading of its hits."""
+
+    def __init__(self, url: str, rival: Callable[[], object]) -> None:
+        super().__init__(url)
+        self._rival = rival
+
+    def ask(self, method: str, path: str, content: object = None, **parameters: str) -> Answer:
+        if path.endswith("/_mget"):
+            self._rival()
+        return super().ask(method, path, content, **parameters)
+
+
+def test_a_row_that_is_replaced_while_it_is_read_is_read_whole(
+    index: IndexOnNode, opensearch_node: OpenSearchNode
+) -> None:
+    index.write([row(0, "needle in a haystack")])
+    new = row(0, '{"the": "new needle"}', command="make")
+    index.sessions = OpenSearchSessions(RivalFirst(opensearch_node.url, lambda: index.write([new])))
+    assert index.search(parse_term("needle")).rows == [new]
+
+
+def test_a_row_whose_index_is_removed_while_it_is_read_is_left_out(
+    index: IndexOnNode, opensearch_node: OpenSearchNode
+) -> None:
+    index.write([row(0, "needle")])
+    index.sessions = OpenSearchSessions(RivalFirst(opensearch_node.url, index.remove_all))
+    assert index.search(parse_term("needle")).rows == []

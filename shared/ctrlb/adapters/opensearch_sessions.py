@@ -5,7 +5,7 @@ workspace and the dataset besides. How texts become words is in `infra/sessions-
 after the other, and each dotted word beside its first run. A query brings its words cut by the reference
 (`ctrlb.domain.words`), so what a term says never depends on the service.
 
-Hits are read in two steps: the page without texts, then the texts in requests of a bounded size.
+Hits are read in two steps: the page without what it holds, then its documents in requests of a bounded size.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from typing import Any
 
 from ctrlb.adapters.opensearch import Answer, OpenSearch
 from ctrlb.domain.rows import Dataset
-from ctrlb.domain.search_documents import LONG_FIELDS, PIECE_CHARS, index_alias, phrase_of, row_of
+from ctrlb.domain.search_documents import LONG_FIELDS, PIECE_CHARS, PIECES, index_alias, phrase_of, row_of
 from ctrlb.domain.session_text import MAX_COUNTED
 from ctrlb.domain.words import Term
 from ctrlb.ports import Found, Order
@@ -57,23 +57,23 @@ class OpenSearchSessions:
             {"match_phrase": {"text": {"query": phrase_of(term)}}},
             *_equal(owner=user, session_id=session_id, tool_name=tool),
         ]
-        query = _page(dataset, matches, order, offset, limit)
+        query = _page(dataset, matches, order, offset, limit) | {"_source": ["long_chars"]}
         if one_per_session:
             query["collapse"] = {"field": "session_id"}
             query["aggs"] = _COUNT_SESSIONS
         total, hits = self._hits(dataset, query)
-        texts = self._texts(dataset, hits)
-        return Found(total, [row_of(hit["_source"] | texts[hit["_id"]]) for hit in hits if hit["_id"] in texts])
+        return Found(total, [row_of(source) for source in self._sources(dataset, hits)])
 
     def commands(self, dataset: Dataset, text: str, *, user: str | None, offset: int, limit: int) -> Found:
         """See SessionIndex.commands."""
         kind = "match_phrase" if len(text) >= PIECE_CHARS else "prefix"
-        matches = [{kind: {"command_pieces": text}}, *_equal(owner=user)]
-        total, hits = self._hits(dataset, _page(dataset, matches, "newest", offset, limit))
+        matches = [{kind: {PIECES: text}}, *_equal(owner=user)]
+        query = _page(dataset, matches, "newest", offset, limit) | {"_source": {"excludes": [*LONG_FIELDS, PIECES]}}
+        total, hits = self._hits(dataset, query)
         return Found(total, [row_of(hit["_source"]) for hit in hits])
 
     def _hits(self, dataset: Dataset, query: Json) -> tuple[int, list[Json]]:
-        """How many hits there are, counted up to the cap, and those of the page without their texts."""
+        """How many hits there are, counted up to the cap, and those of the page."""
         found = self._ask(dataset, "_search", query, allow_partial_search_results="false", filter_path=_READ)
         if found is None:
             return 0, []
@@ -81,13 +81,11 @@ class OpenSearchSessions:
         total = found["aggregations"]["counted"]["count"] if "aggs" in query else hits["total"]["value"]
         return total, hits.get("hits", [])
 
-    def _texts(self, dataset: Dataset, hits: Sequence[Json]) -> dict[str, Json]:
-        """The long fields of the hits by id. One that was removed since it was found has none."""
-        texts: dict[str, Json] = {}
+    def _sources(self, dataset: Dataset, hits: Sequence[Json]) -> Iterator[Json]:
+        """The whole documents of the hits, each as of one moment, but for those removed since they were found."""
         for ids in _batches(hits):
-            found = self._ask(dataset, "_mget", {"ids": ids}, _source_includes=",".join(LONG_FIELDS))
-            texts |= {one["_id"]: one["_source"] for one in (found or {"docs": []})["docs"] if one.get("found")}
-        return texts
+            found = self._ask(dataset, "_mget", {"ids": ids}, _source_excludes=PIECES) or {"docs": []}
+            yield from (one["_source"] for one in found["docs"] if one.get("found"))
 
     def _ask(self, dataset: Dataset, what: str, content: Json, **parameters: str) -> Json | None:
         """The answer of the dataset's index; None when it has none, since nothing was written yet."""
@@ -109,7 +107,6 @@ def _page(dataset: Dataset, matches: list[Json], order: Order, offset: int, limi
         "from": offset,
         "size": limit,
         "track_total_hits": MAX_COUNTED + 1,
-        "_source": {"excludes": [*LONG_FIELDS, "command_pieces"]},
     }
 
 

@@ -22,6 +22,8 @@ COMMAND_END = "  "
 SHORTENED_CHARS = 1024 * 1024
 LONG_FIELDS = ("text", "body")
 """What a list of hits is read without."""
+PIECES = "command_pieces"
+"""The field of a tool call's command, only to be searched."""
 _PLACE = "_"
 """Stands in a query where a word has no run to compare with. It is no word."""
 _RUN = re.compile(r"[^.+]+")
@@ -58,7 +60,7 @@ def session_document(dataset: Dataset, owner: str, row: SessionRow, version: int
         "long_chars": len(text) + len(columns.get("body", "")),
     }
     if row.block_type == "tool_use" and (command := fold(row.command)):
-        source["command_pieces"] = command + COMMAND_END
+        source[PIECES] = command + COMMAND_END
     return Document(dataset, document_id(dataset, row), version, source)
 
 
