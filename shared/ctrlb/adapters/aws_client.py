@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from botocore.config import Config
-from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalError, HTTPClientError
+from botocore.exceptions import ConnectionError as NotConnected
 from botocore.parsers import ResponseParserError
 from botocore.session import get_session
 
@@ -39,10 +40,10 @@ S3_CONFIG = Config(
 PASSING = frozenset(
     {
         "InternalServerError",
-        "LimitExceededException",
         "ProvisionedThroughputExceeded",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
+        "RequestTimeout",
         "ServiceUnavailable",
         "SlowDown",
         "ThrottlingError",
@@ -53,6 +54,9 @@ PASSING = frozenset(
     }
 )
 """Error codes of a store that is busy or down; every other one is a fault of the code or of the deployment."""
+
+_LATE = (NotConnected, HTTPClientError, CredentialRetrievalError, ResponseParserError)
+"""No connection, no answer in time, or half of one."""
 
 T = TypeVar("T")
 
@@ -83,8 +87,10 @@ def answered(call: Callable[[], T]) -> T:
         if error_code(error) in PASSING or error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= 500:
             raise unavailable() from error
         raise
-    except (HTTPClientError, ResponseParserError) as error:  # no connection, no answer in time, or half of one
+    except _LATE as error:
         raise unavailable() from error
+    except BotoCoreError as error:
+        raise StoreRefused(type(error).__name__) from error
 
 
 def error_code(error: ClientError) -> str:
