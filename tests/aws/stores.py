@@ -45,19 +45,29 @@ def _client(service: str, url: str | None) -> Any:
     return connect(service, PATIENT)
 
 
+def table_name(resource: str, folder: Path) -> str:
+    """What the template's table is called for the folder."""
+    return f"{resource.lower()}-{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
+
+
+def bucket_name(folder: Path) -> str:
+    """What the bodies' bucket is called for the folder."""
+    return table_name("bodies", folder)
+
+
 def made_table(resource: str, folder: Path) -> Table:
     """The template's table of this name, made for the folder unless it is there."""
     properties = RESOURCES[resource]["Properties"]
     stream = {"StreamEnabled": True, **properties["StreamSpecification"]}
     parts = {key: properties[key] for key in _MADE if key in properties}
     with _unless_there("ResourceInUseException"):
-        client("dynamodb").create_table(TableName=_name(resource, folder), StreamSpecification=stream, **parts)
-    return Table(client("dynamodb"), _name(resource, folder))
+        client("dynamodb").create_table(TableName=table_name(resource, folder), StreamSpecification=stream, **parts)
+    return Table(client("dynamodb"), table_name(resource, folder))
 
 
 def made_bucket(folder: Path) -> S3Bodies:
     """The bodies' bucket, made for the folder unless it is there."""
-    name = _name("bodies", folder)
+    name = bucket_name(folder)
     with _unless_there("BucketAlreadyOwnedByYou"):
         client("s3").create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
     return S3Bodies(name, lambda: client("s3"))
@@ -80,7 +90,9 @@ def aws_stores(folder: Path) -> Iterator[Ports]:
     """All stores but search, in the folder's tables and bucket. Streams are followed before each read of runs."""
     clock, random = SystemClock(), SystemRandomness()
     relay, sessions, bodies = made_table("RelayTable", folder), made_table("SessionsTable", folder), made_bucket(folder)
-    streams = Streams(client("dynamodbstreams"), [_name("RelayTable", folder), _name("SessionsTable", folder)])
+    streams = Streams(
+        client("dynamodbstreams"), [table_name("RelayTable", folder), table_name("SessionsTable", folder)]
+    )
     yield Ports(
         relay=DynamodbRelay(relay, clock, random),
         runs=PumpedRuns(relay, streams, bodies),
@@ -99,7 +111,3 @@ def _unless_there(code: str) -> Iterator[None]:
     except ClientError as error:
         if error_code(error) != code:
             raise
-
-
-def _name(what: str, folder: Path) -> str:
-    return f"{what.lower()}-{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
