@@ -1,0 +1,82 @@
+"""Which stores are chosen, and what a function imports for them: each waits only for what it uses."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.template import ROOT
+
+AWS = {
+    "RELAY_TABLE": "relay",
+    "SESSIONS_TABLE": "sessions",
+    "BODIES_BUCKET": "bodies",
+    "AWS_DEFAULT_REGION": "eu-central-1",
+}
+
+
+def modules_after(code: str, **variables: str) -> set[str]:
+    """The modules that are imported once the code has run in a process of its own."""
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CTRLB_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{code}\nprint(*sys.modules)"],
+        cwd=ROOT,
+        env={**bare, "PYTHONPATH": os.pathsep.join(["shared", "."]), **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def test_laptop_mode_imports_nothing_of_aws(tmp_path: os.PathLike[str]) -> None:
+    loaded = modules_after("import functions.claim", CTRLB_DATA=str(tmp_path))
+    assert "ctrlb.adapters.sqlite_relay" in loaded
+    assert not {"botocore.client", "boto3", "ctrlb.adapters.aws_stores"} & loaded
+
+
+@pytest.mark.parametrize("operation", ["claim", "check", "peers", "upload_records", "search_sessions", "list_runs"])
+def test_a_function_has_its_client_before_the_first_request_and_no_store_that_it_may_not_need(operation: str) -> None:
+    loaded = modules_after(f"import functions.{operation}", **AWS)
+    assert "botocore.client" in loaded
+    stores = {"sqlite3", "boto3", "ctrlb.adapters.s3_bodies", "ctrlb.adapters.opensearch", "mcp"}
+    assert not stores & loaded
+
+
+@pytest.mark.parametrize("operation", ["health", "openapi", "refuse_unknown"])
+def test_a_function_that_asks_no_store_does_not_wait_for_one(operation: str) -> None:
+    assert "botocore.client" not in modules_after(f"import functions.{operation}", **AWS)
+
+
+@pytest.mark.parametrize(
+    ("store", "module"),
+    [
+        ("relay.append", "dynamodb_relay"),
+        ("runs.agents", "dynamodb_runs"),
+        ("sessions.write", "dynamodb_sessions"),
+        ("identity.key", "dynamodb_identity"),
+        ("index.search", "search_off"),
+    ],
+)
+def test_a_store_is_imported_when_it_is_used(store: str, module: str) -> None:
+    loaded = modules_after(f"from ctrlb.wiring import ports\nports().{store}", **AWS)
+    adapters = {name.removeprefix("ctrlb.adapters.") for name in loaded if name.startswith("ctrlb.adapters.")}
+    others = {"dynamodb_relay", "dynamodb_runs", "dynamodb_sessions", "dynamodb_identity", "search_off", "opensearch"}
+    needed = {module, "dynamodb_relay"} if module == "dynamodb_runs" else {module}
+    assert module in adapters
+    assert not (others - needed) & adapters
+
+
+def test_search_goes_to_the_index_that_is_named() -> None:
+    code = "from ctrlb.wiring import ports\nports().index.search"
+    credentials = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+    loaded = modules_after(code, SEARCH_URL="https://search.example", **AWS, **credentials)
+    assert "ctrlb.adapters.opensearch_sessions" in loaded
+
+
+def test_without_a_store_a_function_does_not_start() -> None:
+    with pytest.raises(AssertionError, match="no store is configured: RELAY_TABLE names the table in AWS"):
+        modules_after("import functions.claim")
