@@ -51,9 +51,8 @@ def measure(folder: Path, quick: bool) -> list[Line]:
                 raw.add(batch)
             times[clients].floor_s += time.perf_counter() - started_s
             times[clients].rows += round_rows
-            say(
-                f"uploads, {first + round_rows:,} of {count:,} rows, clients and share: {clients}, {times[clients].share:.2f}"
-            )
+            share = times[clients].share
+            say(f"uploads, {first + round_rows:,} of {count:,} rows, by {clients}: {share:.2f} of the floor's speed")
     raw.close()
     return [_line(clients, of, count) for clients, of in times.items()]
 

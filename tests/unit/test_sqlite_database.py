@@ -104,19 +104,20 @@ def test_queries_of_one_moment_do_not_see_what_is_written_meanwhile(database: Sq
 
 def test_threads_that_read_at_once_never_share_a_connection(database: SqliteDatabase) -> None:
     database.write(adding(7))
-    reading, start = list[list[int]](), threading.Barrier(8)
+    reading, start = list[list[int]](), threading.Barrier(16)
 
     def read() -> None:
         start.wait(PATIENCE_S)
         for _ in range(200):
             reading.append(numbers(database))
 
-    threads = [threading.Thread(target=read) for _ in range(8)]
+    threads = [threading.Thread(target=read) for _ in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert reading == [[7]] * 1_600
+    assert reading == [[7]] * 3_200
+    assert len(database._idle_readers) <= sqlite_database.MAX_READERS
 
 
 def test_closing_folds_the_log_in_though_threads_have_read(path: Path) -> None:

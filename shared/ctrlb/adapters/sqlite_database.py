@@ -23,8 +23,10 @@ BUSY_TIMEOUT_MS = 5_000
 """How long a write waits for another process, such as the command line beside the server."""
 WAL_ATTEMPTS = 500
 WAL_RETRY_AFTER_S = 0.01
+MAX_READERS = 8
+"""Queries under way at once; more wait. They are short, and every connection takes memory."""
 READ_CACHE_KIB = 256
-"""For each of up to 40 connections. The system keeps the file's pages, too: four times as much made nothing faster."""
+"""For each of these connections. The system keeps the file's pages, too: four times as much made nothing faster."""
 WRITE_CACHE_KIB = 16_384
 MAX_LOG_PAGES = 8_192
 """32 MiB: how long the write-ahead log may grow while writes never pause, before they are made to."""
@@ -92,6 +94,7 @@ class SqliteDatabase:
         self._path = path
         self._attach = attach or {}
         self._idle_readers: deque[sqlite3.Connection] = deque()
+        self._turn_to_read = threading.BoundedSemaphore(MAX_READERS)
         self._waiting: deque[_Write[Any]] = deque()
         self._leader: _Write[Any] | None = None
         self._queue_lock = threading.Lock()
@@ -113,7 +116,7 @@ class SqliteDatabase:
 
     @contextmanager
     def one_moment(self) -> Iterator[Select]:
-        """Queries that all see the file as it is at the first of them."""
+        """Queries that all see the file as it is at the first of them. No `select` may stand within."""
         with self._reader() as reader:
             reader.execute("BEGIN")
             try:
@@ -160,16 +163,17 @@ class SqliteDatabase:
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
-        """A reading connection for one query: the last one used, whose cache is warm, or a new one if all are busy.
+        """A reading connection for one caller: the last one used, whose cache is warm, or a new one if all are busy.
 
         So there are as many as ever read at once, which is far fewer than there are threads.
         """
         try:
-            reader = self._take_reader()
-            try:
-                yield reader
-            finally:
-                self._idle_readers.append(reader)
+            with self._turn_to_read:
+                reader = self._take_reader()
+                try:
+                    yield reader
+                finally:
+                    self._idle_readers.append(reader)
         except sqlite3.Error as error:
             if _is_outage(error):
                 raise _unavailable("read", error) from error
