@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 from cfnlint.api import lint_file
 
+from ctrlb.adapters import dynamodb_keys as places
+from ctrlb.domain.rows import Dataset, Run
 from ctrlb.operations import OPERATIONS
-from tests.template import RESOURCES, ROOT
+from tests.template import RESOURCES, ROOT, TEMPLATE
 
 DOORS = {"serve_mcp": ("ANY", "/mcp"), "refuse_unknown": (None, None)}
 """The functions that serve no single operation, with their routes."""
@@ -18,6 +20,7 @@ def _of_type(kind: str) -> dict[str, dict[str, Any]]:
 
 
 FUNCTIONS = _of_type("AWS::Serverless::Function")
+ALARMS = _of_type("AWS::CloudWatch::Alarm")
 
 
 def _operation(function: str) -> str:
@@ -26,7 +29,7 @@ def _operation(function: str) -> str:
 
 def _routes() -> list[tuple[str, tuple[str | None, str | None]]]:
     """Each route as (operation, (method, path)); $default has neither."""
-    events = [(name, event) for name, each in FUNCTIONS.items() for event in each["Events"].values()]
+    events = [(name, event) for name, each in FUNCTIONS.items() for event in each.get("Events", {}).values()]
     return [
         (_operation(name), (event["Properties"].get("Method"), event["Properties"].get("Path")))
         for name, event in events
@@ -34,13 +37,29 @@ def _routes() -> list[tuple[str, tuple[str | None, str | None]]]:
     ]
 
 
+def _chosen(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The value, or what a condition chooses between; nothing where it chooses to leave the place empty."""
+    if "If" in value:
+        for choice in value["If"][1:]:
+            yield from _chosen(choice)
+    elif value != {"Ref": "AWS::NoValue"}:
+        yield value
+
+
 def _statements(function: str) -> Iterator[dict[str, Any]]:
     """What the function's policies allow, the managed ones among them included."""
     for policy in FUNCTIONS[function].get("Policies", []):
-        if "Ref" in policy:
-            yield from RESOURCES[policy["Ref"]]["Properties"]["PolicyDocument"]["Statement"]
-        else:
-            yield from policy["Statement"]
+        for chosen in _chosen(policy):
+            document = RESOURCES[chosen["Ref"]]["Properties"]["PolicyDocument"] if "Ref" in chosen else chosen
+            for statement in document["Statement"]:
+                yield from _chosen(statement)
+
+
+def _named(value: Any, kind: str) -> set[str]:
+    """The resources that the value refers to by `kind`, at any depth."""
+    if isinstance(value, dict):
+        return {each for name, inner in value.items() for each in ({inner} if name == kind else _named(inner, kind))}
+    return {each for inner in value for each in _named(inner, kind)} if isinstance(value, list) else set()
 
 
 def _listed(value: Any) -> list[Any]:
@@ -92,6 +111,29 @@ def test_a_function_may_do_only_what_its_policies_name(function: str) -> None:
 
 
 @every_function
+def test_what_a_function_may_do_with_the_relay_table_ends_at_a_kind_of_key(function: str) -> None:
+    """Runs, identities and sign-ins share the table; the keys of what an index lists are its own."""
+    for statement in _statements(function):
+        on_table = [each for each in _listed(statement["Resource"]) if each == {"GetAtt": "RelayTable.Arn"}]
+        if on_table:
+            prefixes = statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+            assert set(prefixes) <= {"run#*", "workspace#*", "sign-in#*"}
+
+
+def test_the_kinds_of_keys_that_policies_name_are_those_of_the_table() -> None:
+    run = Run(Dataset("acme", "agent_sessions"), "nightly")
+    assert places.run_pk(run).startswith("run#")
+    assert places.workspace_pk("acme").startswith("workspace#")
+    assert places.sign_in_pk("0" * 64).startswith("sign-in#")
+
+
+@every_function
+def test_a_function_that_may_search_is_one_that_searches(function: str) -> None:
+    searches = any("es:ESHttpPost" in _listed(statement["Action"]) for statement in _statements(function))
+    assert searches == (_operation(function) in {"search_sessions", "find_command", "serve_mcp"})
+
+
+@every_function
 def test_no_function_may_change_what_the_record_of_a_run_says(function: str) -> None:
     for statement in _statements(function):
         actions = _listed(statement["Action"])
@@ -108,3 +150,50 @@ def test_a_table_can_be_followed_restored_and_outlives_its_stack(table: str) -> 
     assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     assert properties["SSESpecification"] == {"SSEEnabled": True}
     assert RESOURCES[table]["DeletionPolicy"] == RESOURCES[table]["UpdateReplacePolicy"] == "Retain"
+
+
+@pytest.mark.parametrize("queue", _of_type("AWS::SQS::Queue"))
+def test_a_queue_is_encrypted_keeps_long_and_has_an_alarm(queue: str) -> None:
+    properties = RESOURCES[queue]["Properties"]
+    assert properties["SqsManagedSseEnabled"] is True
+    assert properties["MessageRetentionPeriod"] == 14 * 24 * 3600
+    watched = [alarm for alarm in ALARMS.values() if f"{queue}.QueueName" in _named(alarm.get("Dimensions"), "GetAtt")]
+    assert [alarm["MetricName"] for alarm in watched] == ["ApproximateNumberOfMessagesVisible"]
+
+
+@every_function
+def test_the_errors_of_a_function_have_one_alarm(function: str) -> None:
+    watching = [name for name, alarm in ALARMS.items() if function in _named(alarm.get("Metrics", []), "Ref")]
+    assert len(watching) == 1
+
+
+@pytest.mark.parametrize("alarm", _of_type("AWS::CloudWatch::Alarm"))
+def test_an_alarm_says_what_is_wrong_and_tells_the_topic_twice(alarm: str) -> None:
+    properties = ALARMS[alarm]
+    assert alarm.endswith("Alarm")
+    assert properties["AlarmDescription"]
+    assert properties["AlarmActions"] == properties["OKActions"] == [{"Ref": "Notices"}]
+
+
+def test_an_alarm_counts_every_metric_that_it_names() -> None:
+    for alarm in ALARMS.values():
+        [errors, *counted] = alarm.get("Metrics", [{"Id": "errors", "Expression": ""}])
+        assert errors["Expression"] == " + ".join(metric["Id"] for metric in counted)
+        assert len(counted) < 10  # an alarm has at most ten
+
+
+def test_functions_that_start_from_a_snapshot_are_those_that_agents_wait_for() -> None:
+    published = {_operation(name) for name, each in FUNCTIONS.items() if "AutoPublishAlias" in each}
+    assert published == {"claim", "check", "serve_mcp"}
+    for each in FUNCTIONS.values():
+        assert ("AutoPublishAlias" in each) == ("SnapStart" in each) == ("VersionDeletionPolicy" in each)
+
+
+def test_the_defaults_are_the_cheaper_processor_and_a_python_that_snapstart_serves() -> None:
+    parameters = TEMPLATE["Parameters"]
+    assert parameters["Architecture"]["Default"] == "arm64"
+    assert parameters["Runtime"]["Default"] in {"python3.12", "python3.13", "python3.14"}
+
+
+def test_what_a_parameter_is_for_is_said() -> None:
+    assert [name for name, each in TEMPLATE["Parameters"].items() if not each.get("Description")] == []
