@@ -77,6 +77,11 @@ def at(ts_us: int, arrival_us: int, name: str) -> str:
     return f"{fixed(ts_us, TIME_DIGITS)}#{fixed(arrival_us, TIME_DIGITS)}#{name}"
 
 
+def time_text(ts_us: int) -> str:
+    """What is before every row of this time and after all earlier ones."""
+    return fixed(ts_us, TIME_DIGITS)
+
+
 def time_of(place: str) -> int:
     """The microseconds that `at` or `listed_at` begins with."""
     return int(place[:TIME_DIGITS])

@@ -5,6 +5,7 @@ writes it knows the rows it is for. Heads and edits have `listed_in`, by which t
 """
 
 import json
+from dataclasses import dataclass
 from typing import cast
 
 from ctrlb.adapters import dynamodb_keys as places
@@ -14,9 +15,19 @@ from ctrlb.domain.rows import AgentActivity, ClaimKind, ClaimRow, Edit, Holder, 
 
 MAX_EDITS_BYTES = 300_000
 """How much of one row's edits is kept: the row was accepted, it only proves less."""
+FIRST_PLACE = "0"
+"""Before every row's place in a run's time."""
 
 
-def head_item(run: Run, head: RunHead, events: int) -> Item:
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many rows of a run in the relay were counted: all up to a place that no row comes before any more."""
+
+    rows: int = 0
+    up_to: str = FIRST_PLACE
+
+
+def head_item(run: Run, head: RunHead, events: int, counted: Counted) -> Item:
     """The head of a run, without its place."""
     return item(
         workspace=run.dataset.workspace,
@@ -28,6 +39,8 @@ def head_item(run: Run, head: RunHead, events: int) -> Item:
         written_by=head.users,
         agents=head.agents,
         events=events,
+        counted=counted.rows,
+        counted_up_to=counted.up_to,
         listed_in=places.runs_of(run.dataset),
         listed_at=places.run_listed_at(head.started_us, run.run_id),
     )
@@ -42,6 +55,11 @@ def run_head(found: Item) -> RunHead:
         texts(found, "written_by"),
         texts(found, "agents"),
     )
+
+
+def counted(found: Item) -> Counted:
+    """How far the rows were counted when the head was stored as the item."""
+    return Counted(number(found, "counted"), text(found, "counted_up_to") or FIRST_PLACE)
 
 
 def activity_item(activity: AgentActivity) -> Item:

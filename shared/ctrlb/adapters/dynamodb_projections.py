@@ -7,8 +7,10 @@ from ctrlb.adapters import dynamodb_keys as places
 from ctrlb.adapters.aws_client import unavailable
 from ctrlb.adapters.dynamodb_items import Item, item, number, same, text
 from ctrlb.adapters.dynamodb_projected_items import (
+    Counted,
     activity_item,
     agent_activity,
+    counted,
     edits_item,
     head_item,
     resource_item,
@@ -24,6 +26,11 @@ from ctrlb.domain.rows import AgentActivity, ClaimRow, Dataset, Run
 WRITERS = 8
 MERGE_TRIES = 8
 """How often a row is read and written anew because another batch changed it meanwhile."""
+
+SETTLED_US = 600_000_000
+"""How long after its time a row of the relay may still be written; it takes the seconds of a call."""
+COUNTED_ANEW = 1_000
+"""So many rows, and those of SETTLED_US, are counted with each batch; of more, how many they were is kept."""
 
 
 class DynamodbProjections:
@@ -55,17 +62,30 @@ class DynamodbProjections:
         ]
 
     def _add_head(self, run: Run, projection: Projection) -> None:
-        pk = places.run_pk(run)
-        events = 0
-        if projection.has_relay_rows:
-            events = self._table.count("pk = :pk", {"pk": pk}, index=BY_TIME)
-
         def merged(found: Item | None) -> Item:
             head = projection.head if found is None else projection.head.merged(run_head(found))
-            known = 0 if found is None else number(found, "events")
-            return head_item(run, head, max(known, events))
+            events, known = (0, Counted()) if found is None else (number(found, "events"), counted(found))
+            if projection.relay_us is not None:
+                newer, known = self._count(run, known, projection.relay_us)
+                events = max(events, newer)
+            return head_item(run, head, events, known)
 
-        self._merge(item(pk=pk, sk=places.HEAD), merged)
+        self._merge(item(pk=places.run_pk(run), sk=places.HEAD), merged)
+
+    def _count(self, run: Run, known: Counted, relay_us: int) -> tuple[int, Counted]:
+        """How many rows the run has in the relay, and how far they need not be counted again.
+
+        They are counted, not added up as they come, because a stream delivers some twice.
+        """
+        newer = self._rows("#at > :first", run, first=known.up_to)
+        settled = places.time_text(max(0, relay_us - SETTLED_US))
+        if newer > COUNTED_ANEW and settled > known.up_to:
+            older = self._rows("#at BETWEEN :first AND :last", run, first=known.up_to, last=settled)
+            return known.rows + newer, Counted(known.rows + older, settled)
+        return known.rows + newer, known
+
+    def _rows(self, condition: str, run: Run, **bounds: str) -> int:
+        return self._table.count(f"pk = :pk AND {condition}", {"pk": places.run_pk(run), **bounds}, index=BY_TIME)
 
     def _add_activity(self, run: Run, activity: AgentActivity) -> None:
         sk = places.agent_sk(activity.holder, "".join(activity.session_ids))

@@ -132,6 +132,8 @@ class Table:
             "ExpressionAttributeValues": _placeholders(values),
             "ConsistentRead": consistent,
         }
+        if "#at" in condition:
+            parameters["ExpressionAttributeNames"] = {"#at": "at"}  # a reserved word
         if index is not None:
             parameters["IndexName"] = index
         if having is not None:

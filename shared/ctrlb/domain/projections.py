@@ -79,7 +79,8 @@ class Projection:
     """What some rows of a run add to what is known of it."""
 
     head: RunHead
-    has_relay_rows: bool = False
+    relay_us: int | None = None
+    """When the newest of the rows in the relay was; None when none is there."""
     activities: dict[tuple[Holder, tuple[str, ...]], AgentActivity] = field(default_factory=dict)
     """One for each agent and session; for what an agent did in the relay, without a session."""
     resources: dict[str, RelayFact] = field(default_factory=dict)
@@ -116,7 +117,7 @@ def _add_relay_row(found: dict[Run, Projection], fact: RelayFact) -> None:
     lease_until_us = row.lease_until_us if isinstance(row, ClaimRow) else 0
     activity = AgentActivity(row.holder, row.ts_us, row.ts_us, "")
     projection = _with_activity(found, fact.run, activity, lease_until_us)
-    projection.has_relay_rows = True
+    projection.relay_us = max(row.ts_us, projection.relay_us or 0)
     if isinstance(row, ClaimRow):
         known = projection.resources.get(row.key)
         if known is None or _number(known) < row.number:
