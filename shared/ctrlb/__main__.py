@@ -1,4 +1,4 @@
-"""`python -m ctrlb`: serve laptop mode, and look after its keys."""
+"""`python -m ctrlb`: serve laptop mode, look after its keys, and make the first key of a deployment in AWS."""
 
 import argparse
 import contextlib
@@ -13,11 +13,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ctrlb import __version__, laptop
+from ctrlb.domain.access import Caller
 from ctrlb.domain.errors import CtrlbError
 from ctrlb.keys import create_key, list_keys, revoke_key
 from ctrlb.models import CreateKeyRequest, ListKeysRequest, RevokeKeyRequest
 from ctrlb.ports import Ports
-from ctrlb.wiring import DATA_FOLDER, embedded, ports
+from ctrlb.wiring import DATA_FOLDER, deployed, embedded, ports
+from ctrlb.workspaces import admin_of
 
 PROJECT = Path(__file__).resolve().parents[2]
 PORT = 8321
@@ -95,13 +97,23 @@ The log is in {folder / "ctrlb.log"}. Ctrl-C stops; everything is kept in {folde
     )
 
 
+def _create_workspace(options: argparse.Namespace) -> int:
+    stores = deployed(options.table)
+    _print_key(options, admin_of(options.name, options.admin, stores), stores)
+    return 0
+
+
 def _create_key(options: argparse.Namespace) -> int:
-    request = CreateKeyRequest(name=options.name, expires_days=options.expires_days)
     with _stores(options) as stores:
-        made = create_key(request, laptop.owner(stores), stores)
+        _print_key(options, laptop.owner(stores), stores)
+    return 0
+
+
+def _print_key(options: argparse.Namespace, caller: Caller, stores: Ports) -> None:
+    """Make the caller a key. It goes to standard output alone, what is said about it does not."""
+    made = create_key(CreateKeyRequest(name=options.key_name, expires_days=options.expires_days), caller, stores)
     print(made.key)
     print(f"key {made.key_id} ({made.name}), expires {_day(made.expires)}; it is shown this once", file=sys.stderr)
-    return 0
 
 
 def _list_keys(options: argparse.Namespace) -> int:
@@ -157,10 +169,8 @@ def _parser() -> argparse.ArgumentParser:
         title="commands", required=True
     )
     create = keys.add_parser("create", help="make a key and print it, once")
-    create.add_argument("--name", required=True, help="what the key is for")
-    create.add_argument(
-        "--expires-days", type=int, choices=(30, 90, 365, 0), default=90, help="0 for never (default: %(default)s)"
-    )
+    create.add_argument("--name", dest="key_name", metavar="NAME", required=True, help="what the key is for")
+    _add_expiry(create)
     _add_data(create)
     create.set_defaults(command=_create_key)
     listing = keys.add_parser("list", help="list keys, without their secrets")
@@ -174,7 +184,23 @@ def _parser() -> argparse.ArgumentParser:
     sign_in = commands.add_parser("sign-in", help="print a new one-time sign-in link")
     _add_data(sign_in)
     sign_in.set_defaults(command=_sign_in)
+
+    workspace = commands.add_parser("workspace", help="make a workspace of a deployment in AWS")
+    create = workspace.add_subparsers(title="commands", required=True).add_parser(
+        "create", help="make a workspace's Admin, unless they are there, and a key of theirs, and print that, once"
+    )
+    create.add_argument("--table", required=True, help="the deployment's output RelayTable")
+    create.add_argument("--name", required=True, help="the workspace's name: small letters, digits and -")
+    create.add_argument("--admin", required=True, help="the person's name")
+    _add_expiry(create)
+    create.set_defaults(command=_create_workspace, key_name="first key")
     return parser
+
+
+def _add_expiry(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--expires-days", type=int, choices=(30, 90, 365, 0), default=90, help="0 for never (default: %(default)s)"
+    )
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:

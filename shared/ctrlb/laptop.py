@@ -6,19 +6,18 @@ import shlex
 from pathlib import Path
 from typing import TextIO
 
-from ctrlb.domain.access import ROLES, Caller
+from ctrlb.domain.access import Caller
 from ctrlb.domain.errors import CtrlbError
-from ctrlb.domain.rows import Audit, Member
 from ctrlb.edge.identity import identify
 from ctrlb.keys import create_key
 from ctrlb.models import CreateKeyRequest
 from ctrlb.ports import Ports
 from ctrlb.sign_in import new_code
+from ctrlb.workspaces import admin_of
 
 WORKSPACE = "local"
 FIRST_USER = "admin"
 ENV_FILE = "ctrlb.env"
-COMMAND_LINE = "command line"
 
 
 class FolderFault(Exception):
@@ -50,11 +49,7 @@ def lock_folder(folder: Path) -> TextIO:
 
 def owner(ports: Ports) -> Caller:
     """The person whose laptop it is, for the command line. Added to the workspace at the first call."""
-    if ports.identity.member(WORKSPACE, FIRST_USER) is None:
-        now_us = ports.clock.now_us()
-        audit = Audit(WORKSPACE, now_us, COMMAND_LINE, "put_member", before="", after=f"{FIRST_USER}: Admin")
-        ports.identity.put_member(Member(WORKSPACE, FIRST_USER, "Admin"), audit)
-    return Caller(WORKSPACE, FIRST_USER, ROLES["Admin"], ports.identity.settings(WORKSPACE), COMMAND_LINE)
+    return admin_of(WORKSPACE, FIRST_USER, ports)
 
 
 def key_for_scripts(folder: Path, url: str, ports: Ports) -> str:

@@ -47,6 +47,13 @@ def _aws_stores() -> "AwsStores":
     return AwsStores(os.environ)
 
 
+def deployed(relay_table: str) -> Ports:
+    """The stores of a deployment in AWS as far as they are in this table: the command line needs no others."""
+    from ctrlb.adapters.aws_stores import RELAY_TABLE, AwsStores
+
+    return AwsStores({RELAY_TABLE: relay_table}).ports()
+
+
 @contextlib.contextmanager
 def embedded(folder: Path) -> Iterator[Ports]:
     """The stores of laptop mode, open for a while, in two files: uploads do not keep claims waiting."""

@@ -26,8 +26,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         {"answers", "domain", "edge", "models", "operations", "ports", "sign_in", "wiring"}
         | {"aws_lambda_powertools", "mangum", "mcp", "mcp_types", "pydantic_core", "uvicorn", "yaml"}
     ),
-    "laptop": frozenset({"domain", "edge", "keys", "models", "ports", "sign_in"}),
-    "__main__": frozenset({"domain", "edge", "keys", "laptop", "models", "ports", "wiring", "pydantic"}),
+    "workspaces": frozenset({"domain", "ports"}),
+    "laptop": frozenset({"domain", "edge", "keys", "models", "ports", "sign_in", "workspaces"}),
+    "__main__": frozenset({"domain", "edge", "keys", "laptop", "models", "ports", "wiring", "workspaces", "pydantic"}),
     "functions": frozenset({"edge", *OPERATIONS}),
 }
 

@@ -1,0 +1,51 @@
+"""The first person of a workspace, whom the command line makes."""
+
+from pathlib import Path
+
+import pytest
+
+from ctrlb.__main__ import main
+from ctrlb.domain.errors import Forbidden, Invalid
+from ctrlb.domain.rows import Audit, Member
+from ctrlb.edge.identity import identify
+from ctrlb.ports import Ports
+from ctrlb.wiring import deployed
+from ctrlb.workspaces import admin_of
+from tests.aws.stores import made_table, table_name
+
+AUDIT = Audit("acme", 0, "somebody", "put_member", before="", after="")
+
+
+def test_the_first_call_adds_the_admin_and_the_second_finds_them(stores: Ports) -> None:
+    assert admin_of("acme", "ada@example.com", stores) == admin_of("acme", "ada@example.com", stores)
+    assert stores.identity.member("acme", "ada@example.com") == Member("acme", "ada@example.com", "Admin")
+
+
+@pytest.mark.parametrize("member", [Member("acme", "ada", "Reader"), Member("acme", "ada", "Admin", active=False)])
+def test_nobody_who_is_there_becomes_admin_this_way(stores: Ports, member: Member) -> None:
+    stores.identity.put_member(member, AUDIT)
+    with pytest.raises(Forbidden, match="ada is in acme already"):
+        admin_of("acme", "ada", stores)
+    assert stores.identity.member("acme", "ada") == member
+
+
+@pytest.mark.parametrize("workspace", ["", "Acme", "-acme", "a_b", "a" * 33, "acme\n"])
+def test_a_workspace_needs_a_name_that_a_key_can_hold(stores: Ports, workspace: str) -> None:
+    with pytest.raises(Invalid, match="a workspace's name"):
+        admin_of(workspace, "ada", stores)
+
+
+@pytest.mark.parametrize("user", ["", "a/b", "a\n", "a" * 201])
+def test_a_person_needs_a_name(stores: Ports, user: str) -> None:
+    with pytest.raises(Invalid, match="a person's name"):
+        admin_of("acme", user, stores)
+
+
+@pytest.mark.usefixtures("on_moto")
+def test_the_command_makes_a_key_that_is_good_in_aws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made_table("RelayTable", tmp_path)
+    table = table_name("RelayTable", tmp_path)
+    assert main(["workspace", "create", "--table", table, "--name", "acme", "--admin", "ada"]) == 0
+    caller = identify(f"Bearer {capsys.readouterr().out.strip()}", deployed(table))
+    assert (caller.workspace, caller.user) == ("acme", "ada")
+    assert caller.may("members.manage")
