@@ -69,7 +69,7 @@ def _facts() -> str:
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
     return (
         f"{day} · {_processor()} · {os.cpu_count()} cores · {platform.system()} · "
-        f"Python {platform.python_version()} · SQLite {sqlite3.sqlite_version}"
+        f"Python {platform.python_version()} · SQLite {sqlite3.sqlite_version} · load average {os.getloadavg()[1]:.1f}"
     )
 
 
