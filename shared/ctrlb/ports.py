@@ -23,6 +23,7 @@ from ctrlb.domain.rows import (
     Settings,
     SignIn,
 )
+from ctrlb.domain.streams import Change, DeadLetter, Outcome
 from ctrlb.domain.words import Term
 
 Order: TypeAlias = Literal["newest", "oldest"]
@@ -182,6 +183,23 @@ class IdentityStore(Protocol):
 
     def remove_sign_in(self, token_sha256: str) -> None:
         """End a session; one that is unknown is no error."""
+
+
+class Follower(Protocol):
+    """What is derived from a table, kept up with the changes that the table's stream delivers."""
+
+    def take(self, changes: Sequence[Change]) -> list[Outcome]:
+        """Follow the changes of a batch and tell of each, in their order, what became of it.
+
+        Taking a change again, or an older one after a newer, changes nothing. May raise Unavailable: then all again.
+        """
+
+
+class DeadLetters(Protocol):
+    """Where somebody looks for what could not be taken."""
+
+    def put(self, letters: Sequence[DeadLetter]) -> None:
+        """Keep the letters; one may be kept twice. When it raises Unavailable, some of them may not be kept."""
 
 
 class Clock(Protocol):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctrlb.adapters.system import SystemClock, SystemRandomness
-from ctrlb.ports import Ports
+from ctrlb.ports import DeadLetters, Follower, Ports
 
 if TYPE_CHECKING:
     from ctrlb.adapters.aws_stores import AwsStores
@@ -34,6 +34,21 @@ def open_stores() -> None:
     ports()
     if DATA_FOLDER not in os.environ:
         _aws_stores().open_table()
+
+
+def search_follower() -> Follower:
+    """What keeps the search index up with the sessions table."""
+    return _aws_stores().search_follower()
+
+
+def runs_follower() -> Follower:
+    """What keeps the list of runs up with both tables."""
+    return _aws_stores().runs_follower()
+
+
+def dead_letters() -> DeadLetters:
+    """Where the streams' functions put what they cannot take."""
+    return _aws_stores().dead_letters()
 
 
 @functools.cache

@@ -1,22 +1,17 @@
 """The sessions' index on a node, as the tests write and read it."""
 
 import itertools
-import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
 
 from ctrlb.adapters.opensearch import OpenSearch
 from ctrlb.adapters.opensearch_sessions import OpenSearchSessions
-from ctrlb.adapters.opensearch_writer import INDEXED, OpenSearchWriter
+from ctrlb.adapters.opensearch_writer import OpenSearchWriter
 from ctrlb.domain.rows import Dataset, SessionRow
 from ctrlb.domain.search_documents import Document, index_alias, session_document
+from ctrlb.domain.streams import ALREADY, DONE
 from ctrlb.domain.words import Term
 from ctrlb.ports import Found, Order
 
-DEFINITION: dict[str, Any] = json.loads(
-    (Path(__file__).parents[2] / "infra" / "sessions-index.json").read_text(encoding="utf-8")
-)
 TIMEOUT_S = 60.0
 DATASET = Dataset("acme", "agent_sessions")
 
@@ -26,7 +21,7 @@ class IndexOnNode:
 
     def __init__(self, url: str, dataset: Dataset = DATASET) -> None:
         self.service = OpenSearch(url, timeout_s=TIMEOUT_S)
-        self.writer = OpenSearchWriter(self.service, DEFINITION)
+        self.writer = OpenSearchWriter(self.service)
         self.sessions = OpenSearchSessions(self.service)
         self.dataset = dataset
         self._versions = itertools.count(1)
@@ -37,7 +32,7 @@ class IndexOnNode:
 
     def add(self, documents: Iterable[Document]) -> None:
         documents = list(documents)
-        assert set(self.writer.index(documents)) <= {INDEXED}
+        assert set(self.writer.index(documents)) <= {DONE, ALREADY}
         for dataset in {document.dataset for document in documents}:
             self.refresh(dataset)
 

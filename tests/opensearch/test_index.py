@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from ctrlb.adapters.opensearch import Answer, OpenSearch
+from ctrlb.adapters.opensearch_indices import definition
 from ctrlb.adapters.opensearch_sessions import OpenSearchSessions
 from ctrlb.domain.errors import Invalid
 from ctrlb.domain.rows import Dataset, SessionRow
 from ctrlb.domain.search_documents import PIECE_CHARS, index_alias
 from ctrlb.domain.session_text import MAX_COUNTED, fold, searchable_text
 from ctrlb.domain.words import SCRIPTS_WITHOUT_SPACES, Term, has_term, parse_term, plain, words_of
-from tests.opensearch.index import DEFINITION, IndexOnNode
+from tests.opensearch.index import IndexOnNode
 from tests.opensearch.node import OpenSearchNode
 
 pytestmark = pytest.mark.opensearch
@@ -90,7 +91,7 @@ def test_the_letters_written_without_spaces_are_the_references() -> None:
     scripts = "".join(code.replace("\\u002d", "-") for code in codes)
     inside = rf"a-zA-Z0-9[\p{{L}}\p{{N}}\p{{M}}&&[^{scripts}]]"
     pattern = rf"[{inside}](?:[.+{inside}]*[+{inside}])?|[\p{{L}}\p{{N}}&&[{scripts}]]\p{{M}}*"
-    assert DEFINITION["settings"]["index"]["analysis"]["tokenizer"]["words"]["pattern"] == pattern
+    assert definition()["settings"]["index"]["analysis"]["tokenizer"]["words"]["pattern"] == pattern
 
 
 @pytest.mark.parametrize("alphabet", ALPHABETS)
@@ -238,7 +239,7 @@ def test_a_field_that_nobody_mapped_is_kept_and_not_indexed(index: IndexOnNode) 
     index.write([row(0, "needle", cwd="/somewhere", extra='{"cwd": {"a": 1}}')])
     path = f"/{index_alias(index.dataset)}/_mapping"
     [mapping] = index.service.ask("GET", path).content.values()
-    assert set(mapping["mappings"]["properties"]) == set(DEFINITION["mappings"]["properties"])
+    assert set(mapping["mappings"]["properties"]) == set(definition()["mappings"]["properties"])
     assert index.search(parse_term("needle")).rows[0].cwd == "/somewhere"
     assert index.search(parse_term("somewhere")).total == 0
 

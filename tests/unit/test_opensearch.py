@@ -15,11 +15,19 @@ from hypothesis import strategies as st
 
 from ctrlb.adapters.opensearch import RETRIES, OpenSearch, Signing
 from ctrlb.adapters.opensearch_sessions import OpenSearchSessions
-from ctrlb.adapters.opensearch_writer import INDEXED, OpenSearchWriter, Outcome
+from ctrlb.adapters.opensearch_writer import OpenSearchWriter
 from ctrlb.domain.errors import Unavailable
 from ctrlb.domain.rows import Dataset, SessionRow
-from ctrlb.domain.search_documents import SHORTENED_CHARS, Document, row_of, session_document, shortened
+from ctrlb.domain.search_documents import (
+    SHORTENED_CHARS,
+    Document,
+    index_alias,
+    row_of,
+    session_document,
+    shortened,
+)
 from ctrlb.domain.session_text import searchable_text
+from ctrlb.domain.streams import ALREADY, DONE, Outcome
 
 DATASET = Dataset("acme", "agent_sessions")
 SERVICE_BYTES = 3 * 1024 * 1024
@@ -28,7 +36,7 @@ Reply = tuple[int, Any]
 
 @dataclass
 class Service:
-    """A loopback server that answers as it is told, and keeps what it was asked."""
+    """A loopback server that answers as it is told, and keeps what it was asked. It has the dataset's index."""
 
     url: str = ""
     reply: Callable[[bytes], Reply] = lambda _: (200, {})
@@ -41,11 +49,17 @@ def service() -> Iterator[Service]:
     told = Service()
 
     class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            alias = index_alias(DATASET)
+            self._answer(200, {f"{alias}-v1": {"aliases": {alias: {}}}})
+
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             told.bodies.append(body)
             told.headers.append(dict(self.headers))
-            status, content = told.reply(body)
+            self._answer(*told.reply(body))
+
+        def _answer(self, status: int, content: Any) -> None:
             answer = json.dumps(content).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(answer)))
@@ -71,8 +85,14 @@ def document(seq: int, body: str) -> Document:
     return session_document(DATASET, "ann", row, 1)
 
 
+def sent(written: Document) -> Any:
+    """What the service reads of a document."""
+    return json.loads(json.dumps(written.source))
+
+
 def item(status: int) -> dict[str, Any]:
-    return {"index": {"status": status, "error": {"type": "some_exception", "reason": "quotes the body"}}}
+    error = {"error": {"type": "some_exception", "reason": "quotes the body"}} if status >= 400 else {}
+    return {"index": {"status": status, **error}}
 
 
 def items(body: bytes, status: int = 201) -> Reply:
@@ -101,7 +121,7 @@ def test_a_service_that_is_down_is_unavailable_and_its_documents_wait(service: S
     down = OpenSearch("http://127.0.0.1:1")
     with pytest.raises(Unavailable, match="did not answer"):
         down.ask("POST", "/x/_search", {})
-    [outcome] = OpenSearchWriter(down, {}).index([document(0, "words")])
+    [outcome] = OpenSearchWriter(down).index([document(0, "words")])
     assert outcome.kind == "retry"
 
 
@@ -116,10 +136,10 @@ def test_a_slow_service_is_waited_for_within_bounds(service: Service) -> None:
 @pytest.mark.parametrize(
     ("status", "outcome"),
     [
-        (200, INDEXED),
-        (201, INDEXED),
-        (409, INDEXED),
-        (400, Outcome("refused", "400 some_exception")),
+        (200, DONE),
+        (201, DONE),
+        (409, ALREADY),
+        (400, Outcome("poison", "400 some_exception")),
         (403, Outcome("retry", "403 some_exception")),
         (429, Outcome("retry", "429 some_exception")),
         (503, Outcome("retry", "503 some_exception")),
@@ -127,7 +147,7 @@ def test_a_slow_service_is_waited_for_within_bounds(service: Service) -> None:
 )
 def test_the_outcome_of_a_document_follows_its_status(service: Service, status: int, outcome: Outcome) -> None:
     service.reply = lambda body: items(body, status)
-    assert OpenSearchWriter(OpenSearch(service.url), {}).index([document(0, "a"), document(1, "b")]) == [outcome] * 2
+    assert OpenSearchWriter(OpenSearch(service.url)).index([document(0, "a"), document(1, "b")]) == [outcome] * 2
     assert len(service.bodies) == 1
 
 
@@ -135,10 +155,10 @@ def test_a_service_for_small_requests_gets_documents_alone_and_of_a_large_one_th
     service.reply = lambda body: (413, {}) if len(body) > SERVICE_BYTES else items(body)
     documents = [document(0, "a" * SHORTENED_CHARS), document(1, "b" * 2 * SHORTENED_CHARS), document(2, "c" * 5)]
     documents.append(document(3, "d" * 4 * SHORTENED_CHARS))
-    assert OpenSearchWriter(OpenSearch(service.url), {}).index(documents) == [INDEXED] * 4
+    assert OpenSearchWriter(OpenSearch(service.url)).index(documents) == [DONE] * 4
     service.reply = lambda _: (413, {})
-    refused = Outcome("refused", "too large for the search index")
-    assert OpenSearchWriter(OpenSearch(service.url), {}).index(documents[:1]) == [refused]
+    refused = Outcome("poison", "too large for the search index")
+    assert OpenSearchWriter(OpenSearch(service.url)).index(documents[:1]) == [refused]
 
 
 def test_requests_are_signed_for_the_service(service: Service) -> None:
@@ -161,21 +181,21 @@ def test_a_row_comes_back_from_its_document_as_it_was(command: str, body: str, k
     row = SessionRow(
         ts_us=1, session_id="one", seq=2, block_type=kind, command=command, body=body, body_len=len(body), cost_usd=0.5
     )
-    source = json.loads(json.dumps(session_document(DATASET, "ann", row, 1).source))
+    source = sent(session_document(DATASET, "ann", row, 1))
     assert row_of(source) == row
     assert source["text"] == searchable_text(command, body)
 
 
 def test_a_body_is_kept_once_where_the_text_ends_with_it() -> None:
-    assert "body" not in document(0, "plain words\nof two lines").source
-    assert "body" in document(0, '{"of": "json"}').source
+    assert "body" not in sent(document(0, "plain words\nof two lines"))
+    assert "body" in sent(document(0, '{"of": "json"}'))
 
 
 @pytest.mark.parametrize("command", ["", "make test"])
 def test_a_shortened_document_is_a_row_with_the_beginning_of_its_body(command: str) -> None:
     body = "word " * SHORTENED_CHARS
     row = SessionRow(ts_us=1, session_id="one", seq=2, command=command, body=body, body_len=len(body))
-    short = row_of(shortened(session_document(DATASET, "ann", row, 1)).source)
+    short = row_of(sent(shortened(session_document(DATASET, "ann", row, 1))))
     assert short.command == command
     assert short.body_len == len(body)
     assert body.startswith(short.body)

@@ -7,10 +7,21 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ctrlb.adapters.system import SystemClock, SystemRandomness
-from ctrlb.ports import IdentityStore, Ports, RelayStore, RunStore, SessionIndex, SessionStore
+from ctrlb.ports import (
+    DeadLetters,
+    Follower,
+    IdentityStore,
+    Ports,
+    RelayStore,
+    RunStore,
+    SessionIndex,
+    SessionStore,
+)
 
 if TYPE_CHECKING:
     from ctrlb.adapters.dynamodb_table import Table
+    from ctrlb.adapters.opensearch import OpenSearch
+    from ctrlb.adapters.s3_bodies import S3Bodies
 
 RELAY_TABLE = "RELAY_TABLE"
 SESSIONS_TABLE = "SESSIONS_TABLE"
@@ -19,6 +30,10 @@ SEARCH_URL = "SEARCH_URL"
 """Where the search index is; without it, search is off."""
 SEARCH_SERVICE = "SEARCH_SERVICE"
 """How requests to it are signed: `es` for a domain, `aoss` for a serverless collection."""
+DEAD_LETTER_QUEUE = "DEAD_LETTER_QUEUE"
+"""The address of the queue for what a stream's function cannot take."""
+BULK_TIMEOUT_S = 10.0
+"""How long one of at most three answers to a request of the indexer may take."""
 
 
 class AwsStores:
@@ -74,24 +89,55 @@ class AwsStores:
 
     def _sessions(self) -> SessionStore:
         from ctrlb.adapters.dynamodb_sessions import DynamodbSessions
+
+        return DynamodbSessions(self._table(SESSIONS_TABLE), self._bodies(), self._clock)
+
+    def _bodies(self) -> "S3Bodies":
         from ctrlb.adapters.s3_bodies import S3Bodies
 
-        bodies = S3Bodies(self._variables[BODIES_BUCKET])
-        return DynamodbSessions(self._table(SESSIONS_TABLE), bodies, self._clock)
+        return S3Bodies(self._variables[BODIES_BUCKET])
 
     def _index(self) -> SessionIndex:
-        url = self._variables.get(SEARCH_URL)
-        if not url:
+        if not self._variables.get(SEARCH_URL):
             from ctrlb.adapters.search_off import SearchOff
 
             return SearchOff()
-        from ctrlb.adapters.aws_client import account
-        from ctrlb.adapters.opensearch import OpenSearch, Signing
         from ctrlb.adapters.opensearch_sessions import OpenSearchSessions
 
+        return OpenSearchSessions(self._search())
+
+    def _search(self, **bounds: float) -> "OpenSearch":
+        from ctrlb.adapters.aws_client import account
+        from ctrlb.adapters.opensearch import OpenSearch, Signing
+
+        url = self._variables.get(SEARCH_URL)
+        if not url:
+            raise RuntimeError(f"no search index is configured: {SEARCH_URL} says where it is")
         credentials, region = account()
         service = self._variables.get(SEARCH_SERVICE, "es")
-        return OpenSearchSessions(OpenSearch(url, Signing(credentials, region, service)))
+        return OpenSearch(url, Signing(credentials, region, service), **bounds)
+
+    def search_follower(self) -> Follower:
+        """Keeps the search index up with the sessions table."""
+        from ctrlb.adapters.opensearch_writer import OpenSearchWriter
+        from ctrlb.adapters.search_follower import SearchFollower
+
+        writer = OpenSearchWriter(self._search(timeout_s=BULK_TIMEOUT_S))
+        return SearchFollower(writer, self._bodies().get, self._clock)
+
+    def runs_follower(self) -> Follower:
+        """Keeps the list of runs up with both tables."""
+        from ctrlb.adapters.dynamodb_projections import DynamodbProjections
+        from ctrlb.adapters.runs_follower import RunsFollower
+
+        return RunsFollower(DynamodbProjections(self._table(RELAY_TABLE)), self._bodies().get)
+
+    def dead_letters(self) -> DeadLetters:
+        """The queue for what a stream's function cannot take."""
+        from ctrlb.adapters.aws_client import connect
+        from ctrlb.adapters.sqs_dead_letters import SQS_CONFIG, SqsDeadLetters
+
+        return SqsDeadLetters(self._variables[DEAD_LETTER_QUEUE], lambda: connect("sqs", SQS_CONFIG))
 
 
 def late(make: Callable[[], Any]) -> Any:

@@ -1,7 +1,7 @@
 """Search over session rows in OpenSearch: the port SessionIndex.
 
 Each dataset has an index of its own, reached through an alias (`search_documents.index_alias`); all queries name the
-workspace and the dataset besides. How texts become words is in `infra/sessions-index.json`: a text's runs stand one
+workspace and the dataset besides. How texts become words is in `adapters/sessions_index.json`: a text's runs stand one
 after the other, and each dotted word beside its first run. A query brings its words cut by the reference
 (`ctrlb.domain.words`), so what a term says never depends on the service.
 

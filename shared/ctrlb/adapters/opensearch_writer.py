@@ -2,27 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from ctrlb.adapters.opensearch import REFUSED_FOR_NOW, OpenSearch, json_bytes
+from ctrlb.adapters.opensearch_indices import NEXT, OpenSearchIndices
 from ctrlb.domain.errors import Unavailable
 from ctrlb.domain.rows import Dataset
 from ctrlb.domain.search_documents import Document, index_alias, shortened
+from ctrlb.domain.streams import ALREADY, DONE, Outcome, both
 
 PIECE_BYTES = 5 * 1024 * 1024
 """One request has at most so many, or a single larger document. The smallest services take requests up to 10 MiB."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a document."""
-
-    kind: Literal["indexed", "retry", "refused"]
-    """`indexed`: it, or a later version, is there. `retry`: send it again later. `refused`: that would not help."""
-    reason: str = ""
-
-
-INDEXED = Outcome("indexed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,80 +27,85 @@ class _Line:
 class OpenSearchWriter:
     """The write side of `OpenSearchSessions`."""
 
-    def __init__(self, service: OpenSearch, definition: Mapping[str, Any]) -> None:
-        """`definition` is what an index is made with: the settings and mappings of `infra/sessions-index.json`."""
+    def __init__(self, service: OpenSearch) -> None:
         self._service = service
-        self._definition = definition
+        self._indices = OpenSearchIndices(service)
 
     def index(self, documents: Sequence[Document]) -> list[Outcome]:
         """Write the documents of a batch and tell for each, in their order, what became of it.
 
-        One request for each dataset, more for what is over PIECE_BYTES. A dataset's index is made at its first row.
+        One request for each dataset, more for what is over PIECE_BYTES, and twice as many during a rebuild.
         """
         outcomes: dict[int, Outcome] = {}
-        lines = [_line(number, document) for number, document in enumerate(documents)]
-        for dataset in dict.fromkeys(document.dataset for document in documents):
-            for piece in _pieces([line for line in lines if line.document.dataset == dataset]):
-                outcomes |= self._write(dataset, piece)
+        for dataset, pieces in _by_dataset(documents):
+            try:
+                aliases = self._indices.written(dataset)
+            except Unavailable as failure:
+                outcomes |= {line.number: Outcome("retry", failure.message) for piece in pieces for line in piece}
+                continue
+            for piece in pieces:
+                outcomes |= self._write_to_all(aliases, piece)
         return [outcomes[number] for number in range(len(documents))]
 
-    def _write(self, dataset: Dataset, piece: Sequence[_Line]) -> dict[int, Outcome]:
+    def index_next(self, documents: Sequence[Document]) -> list[Outcome]:
+        """As `index`, but only into the index that a rebuild fills."""
+        outcomes: dict[int, Outcome] = {}
+        for dataset, pieces in _by_dataset(documents):
+            for piece in pieces:
+                outcomes |= self._write(index_alias(dataset) + NEXT, piece)
+        return [outcomes[number] for number in range(len(documents))]
+
+    def _write_to_all(self, aliases: Sequence[str], piece: Sequence[_Line]) -> dict[int, Outcome]:
+        outcomes = self._write(aliases[0], piece)
+        for alias in aliases[1:]:
+            others = self._write(alias, piece)
+            outcomes = {number: both(outcome, others[number]) for number, outcome in outcomes.items()}
+        return outcomes
+
+    def _write(self, alias: str, piece: Sequence[_Line]) -> dict[int, Outcome]:
         try:
-            outcomes, homeless = self._send(dataset, piece)
-            if homeless:
-                self._create(dataset)
-                later, homeless = self._send(dataset, homeless)
-                outcomes |= later
+            return self._send(alias, piece)
         except Unavailable as failure:
             return {line.number: Outcome("retry", failure.message) for line in piece}
-        return outcomes | {line.number: Outcome("retry", "the index was removed") for line in homeless}
 
-    def _send(self, dataset: Dataset, piece: Sequence[_Line]) -> tuple[dict[int, Outcome], list[_Line]]:
-        """The outcomes of one request, and the lines that found no index."""
+    def _send(self, alias: str, piece: Sequence[_Line]) -> dict[int, Outcome]:
         body = b"".join(line.content for line in piece)
-        answer = self._service.ask("POST", f"/{index_alias(dataset)}/_bulk", body, require_alias="true")
+        answer = self._service.ask("POST", f"/{alias}/_bulk", body, require_alias="true")
         if answer.status == 413:
-            return self._send_less(dataset, piece)
+            return self._send_less(alias, piece)
         if answer.status == 404:
-            return {}, list(piece)
+            return {line.number: Outcome("retry", "the index is gone, or another took its place") for line in piece}
         if answer.status != 200:
             raise RuntimeError(f"the search index answered {answer.status} to a bulk request")
-        outcomes, homeless = {}, []
-        for line, item in zip(piece, answer.content["items"], strict=True):
-            result = item["index"]
-            if result["status"] == 404:
-                homeless.append(line)
-            else:
-                outcomes[line.number] = _outcome(result)
-        return outcomes, homeless
+        results = [next(iter(item.values())) for item in answer.content["items"]]
+        return {line.number: _outcome(result) for line, result in zip(piece, results, strict=True)}
 
-    def _send_less(self, dataset: Dataset, piece: Sequence[_Line]) -> tuple[dict[int, Outcome], list[_Line]]:
+    def _send_less(self, alias: str, piece: Sequence[_Line]) -> dict[int, Outcome]:
         """What a service that takes no requests of this size is sent: each document alone, then its beginning."""
         if len(piece) > 1:
             lines = list(piece)
-        elif piece[0].document.source.get("shortened"):
-            return {piece[0].number: Outcome("refused", "too large for the search index")}, []
+        elif piece[0].document.source is None or piece[0].document.source.get("shortened"):
+            return {piece[0].number: Outcome("poison", "too large for the search index")}
         else:
             lines = [_line(piece[0].number, shortened(piece[0].document))]
         outcomes: dict[int, Outcome] = {}
-        homeless: list[_Line] = []
         for line in lines:
-            done, left = self._send(dataset, [line])
-            outcomes |= done
-            homeless += left
-        return outcomes, homeless
+            outcomes |= self._send(alias, [line])
+        return outcomes
 
-    def _create(self, dataset: Dataset) -> None:
-        alias = index_alias(dataset)
-        answer = self._service.ask("PUT", f"/{alias}-v1", {**self._definition, "aliases": {alias: {}}})
-        exists = answer.status == 400 and answer.content["error"]["type"] == "resource_already_exists_exception"
-        if answer.status != 200 and not exists:
-            raise RuntimeError(f"the search index {alias}-v1 could not be made: {answer.status}")
+
+def _by_dataset(documents: Sequence[Document]) -> Iterator[tuple[Dataset, list[list[_Line]]]]:
+    """The documents of each dataset, in pieces to be sent in one request each."""
+    lines = [_line(number, document) for number, document in enumerate(documents)]
+    for dataset in dict.fromkeys(document.dataset for document in documents):
+        yield dataset, list(_pieces([line for line in lines if line.document.dataset == dataset]))
 
 
 def _line(number: int, document: Document) -> _Line:
-    action = {"index": {"_id": document.id, "version": document.version, "version_type": "external"}}
-    return _Line(number, document, json_bytes(action) + b"\n" + json_bytes(document.source) + b"\n")
+    place = {"_id": document.id, "version": document.version, "version_type": "external"}
+    if document.source is None:
+        return _Line(number, document, json_bytes({"delete": place}) + b"\n")
+    return _Line(number, document, json_bytes({"index": place}) + b"\n" + json_bytes(document.source) + b"\n")
 
 
 def _pieces(lines: Sequence[_Line]) -> Iterator[list[_Line]]:
@@ -128,7 +123,10 @@ def _pieces(lines: Sequence[_Line]) -> Iterator[list[_Line]]:
 
 def _outcome(result: Mapping[str, Any]) -> Outcome:
     status = result["status"]
-    if status < 300 or status == 409:  # a conflict: this version or a later one is there
-        return INDEXED
-    # Not the error's text, which quotes the document.
-    return Outcome("retry" if status in REFUSED_FOR_NOW else "refused", f"{status} {result['error']['type']}")
+    if status == 409:  # a conflict: this version or a later one is there
+        return ALREADY
+    if "error" not in result:  # written, or removed, or there was nothing to remove
+        return DONE
+    # Not the error's text, which quotes the document. The index can have been removed a moment ago.
+    later = status in REFUSED_FOR_NOW or status == 404
+    return Outcome("retry" if later else "poison", f"{status} {result['error']['type']}")

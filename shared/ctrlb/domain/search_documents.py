@@ -2,7 +2,7 @@
 
 A document holds the row's columns by their names, without those that are empty, and what is searched: `text`, the
 row's searchable text, and `command_pieces`, the folded command of a tool call. A body that is the end of the text,
-as most are, is not kept a second time. `infra/sessions-index.json` says how the fields are indexed.
+as most are, is not kept a second time. `adapters/sessions_index.json` says how the fields are indexed.
 """
 
 import hashlib
@@ -39,7 +39,8 @@ class Document:
     """A hash of the row's identity."""
     version: int
     """Grows with each write of the row."""
-    source: Mapping[str, Any]
+    source: Mapping[str, Any] | None
+    """None when the index is to hold nothing of the row: it was removed."""
 
 
 def session_document(dataset: Dataset, owner: str, row: SessionRow, version: int) -> Document:
@@ -61,11 +62,17 @@ def session_document(dataset: Dataset, owner: str, row: SessionRow, version: int
     }
     if row.block_type == "tool_use" and (command := fold(row.command)):
         source[PIECES] = command + COMMAND_END
-    return Document(dataset, document_id(dataset, row), version, source)
+    return Document(dataset, document_id(dataset, row.identity), version, source)
+
+
+def removal(dataset: Dataset, identity: tuple[str, int, int], version: int) -> Document:
+    """What takes the row's document out of the index, unless it holds a version as late as this."""
+    return Document(dataset, document_id(dataset, identity), version, None)
 
 
 def shortened(document: Document) -> Document:
     """The document for a service that takes no requests of its size: of the text, only the beginning is found."""
+    assert document.source is not None
     text = document.source["text"][:SHORTENED_CHARS]
     source = {name: value for name, value in document.source.items() if name != "body"}
     return Document(
@@ -76,10 +83,10 @@ def shortened(document: Document) -> Document:
     )
 
 
-def document_id(dataset: Dataset, row: SessionRow) -> str:
-    """The same for equal identities, and for no others."""
-    names = (dataset.workspace, dataset.name, row.session_id, str(row.seq), str(row.block_idx))
-    return _hash(*names)
+def document_id(dataset: Dataset, identity: tuple[str, int, int]) -> str:
+    """The same for equal identities (session_id, seq, block_idx), and for no others."""
+    session_id, seq, block_idx = identity
+    return _hash(dataset.workspace, dataset.name, session_id, str(seq), str(block_idx))
 
 
 def index_alias(dataset: Dataset) -> str:

@@ -1,12 +1,13 @@
-"""One structured line for each request, which carries its metrics too (embedded metric format).
+"""One structured line for each request or batch, which carries its metrics too (embedded metric format).
 
-A line says what was asked, by which workspace, how it ended and how long it took. It never holds a
-body, a term, a key or a token.
+A line says what was asked, by which workspace, how it ended and how long it took; or of a stream's batch what became
+of it. It never holds a body, a term, a key or a token.
 """
 
 import functools
 import os
 import time
+from collections.abc import Mapping, Sequence
 
 from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics import MetricUnit
@@ -42,6 +43,26 @@ def log_request(operation: str, door: str, request_id: str, answered: Answered, 
             "code": refused.code if refused else None,
             **metrics,
         },
+    )
+
+
+def log_batch(
+    function: str, request_id: str, counts: Mapping[str, int], *, age_us: int, reasons: Sequence[str], started_s: float
+) -> None:
+    """Write the line of a stream's batch, whose oldest change was made `age_us` before; begun as in `log_request`."""
+    duration_ms = (time.perf_counter() - started_s) * 1_000
+    milliseconds, count = MetricUnit.Milliseconds.value, MetricUnit.Count.value
+    metrics = _metrics().serialize_metric_set(
+        metrics={
+            "duration": {"Unit": milliseconds, "Value": [round(duration_ms, 3)]},
+            "iterator_age": {"Unit": milliseconds, "Value": [age_us // 1_000]},
+            **{name: {"Unit": count, "Value": [number]} for name, number in counts.items()},
+        },
+        dimensions={"operation": function, "service": SERVICE},
+    )
+    _logger().info(
+        f"{function} batch",
+        extra={"request_id": request_id, "door": "stream", "reasons": list(reasons), **metrics},
     )
 
 
