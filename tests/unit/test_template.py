@@ -146,7 +146,8 @@ def test_no_function_may_change_what_the_record_of_a_run_says(function: str) -> 
 @pytest.mark.parametrize("table", _of_type("AWS::DynamoDB::Table"))
 def test_a_table_can_be_followed_restored_and_outlives_its_stack(table: str) -> None:
     properties = RESOURCES[table]["Properties"]
-    assert properties["StreamSpecification"] == {"StreamViewType": "NEW_IMAGE"}
+    images = "NEW_AND_OLD_IMAGES" if table == "SessionsTable" else "NEW_IMAGE"
+    assert properties["StreamSpecification"] == {"StreamViewType": images}
     assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     assert properties["SSESpecification"] == {"SSEEnabled": True}
     assert RESOURCES[table]["DeletionPolicy"] == RESOURCES[table]["UpdateReplacePolicy"] == "Retain"
