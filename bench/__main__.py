@@ -19,7 +19,7 @@ def main() -> None:
     """Measure the parts that were asked for. Only a full run is kept."""
     parser = argparse.ArgumentParser(prog="bench", description="Measure CtrlB beside its floors.")
     parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(PARTS)}; all of them if none is named")
-    parser.add_argument("--quick", action="store_true", help="small sizes, under a minute; nothing is written down")
+    parser.add_argument("--quick", action="store_true", help="small sizes, a minute or so; nothing is written down")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"there is no part {', '.join(sorted(unknown))}")

@@ -18,8 +18,8 @@ MOST_TIMES_FLOOR = 3.0
 AGENTS = (1, 16)
 REQUESTS = {1: 500, 16: 3_000}
 ROUNDS = 9
-QUICK_REQUESTS = {1: 150, 16: 800}
-QUICK_ROUNDS = 3
+QUICK_REQUESTS = {1: 100, 16: 600}
+QUICK_ROUNDS = 2
 HELD = b'"held":true'
 """A claim that is refused costs something else, so none may be."""
 _MCP_HEADERS = "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-06-18\r\n"

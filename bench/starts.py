@@ -8,7 +8,7 @@ from bench.servers import FLOOR, PRODUCT, Server
 
 MOST_S = 2.0
 ROUNDS = 7
-QUICK_ROUNDS = 3
+QUICK_ROUNDS = 2
 
 
 def measure(folder: Path, quick: bool) -> list[Line]:
