@@ -28,20 +28,24 @@ class Streams:
 
     def images(self) -> Iterator[Item]:
         """The items that were written since the last look."""
+        return (record["dynamodb"]["NewImage"] for record in self.records() if "NewImage" in record["dynamodb"])
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """What happened to items since the last look."""
         for table in self._tables:
             for stream in self._client.list_streams(TableName=table)["Streams"]:
                 described = self._client.describe_stream(StreamArn=stream["StreamArn"])["StreamDescription"]
                 for shard in described["Shards"]:
                     yield from self._of_shard(stream["StreamArn"], shard["ShardId"])
 
-    def _of_shard(self, stream: str, shard: str) -> Iterator[Item]:
+    def _of_shard(self, stream: str, shard: str) -> Iterator[dict[str, Any]]:
         iterator = self._iterators.get((stream, shard))
         if iterator is None:
             begin = {"StreamArn": stream, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"}
             iterator = self._client.get_shard_iterator(**begin)["ShardIterator"]
         while iterator:
             answer = self._client.get_records(ShardIterator=iterator)
-            yield from (record["dynamodb"]["NewImage"] for record in answer["Records"])
+            yield from answer["Records"]
             iterator = answer.get("NextShardIterator")
             self._iterators[stream, shard] = iterator
             if not answer["Records"]:
