@@ -6,7 +6,7 @@ DATA ?= .ctrlb
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help run test test-slow test-opensearch test-emulator check bench lock clean
+.PHONY: help run test test-slow test-opensearch test-emulator check bench costs lock clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ check: .venv-dev/ready ## Lint and type-check the code and the template
 
 bench: .venv-dev/ready ## Measure beside the floor; writes docs/performance.md
 	.venv-dev/bin/python -m bench
+
+costs: .venv-dev/ready ## Count what each operation costs in AWS; writes docs/costs.md
+	PYTHONPATH=shared .venv-dev/bin/python -m tests.aws.costs
 
 # One resolution for every Python from 3.11 on: the server's, then the layer's and the developers' held to it.
 lock: .venv-dev/ready ## Renew the locked versions from pyproject.toml

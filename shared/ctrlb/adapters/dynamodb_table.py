@@ -32,7 +32,7 @@ class Table:
 
     def __init__(self, client: Any, name: str) -> None:
         self._client = client
-        self._name = name
+        self.name = name
 
     def put(self, item: Item, condition: str | None = None, values: Values | None = None) -> None:
         """Write the item, where one is named only if the condition holds. Raises ConditionFailed."""
@@ -54,7 +54,7 @@ class Table:
         change = {"Key": key, "UpdateExpression": update, "ConditionExpression": condition}
         self.transact(
             [
-                {"Update": {"TableName": self._name, **change, "ExpressionAttributeValues": _placeholders(values)}},
+                {"Update": {"TableName": self.name, **change, "ExpressionAttributeValues": _placeholders(values)}},
                 {"Put": self._put(item, None, None)},
             ]
         )
@@ -67,7 +67,7 @@ class Table:
         """Change the key's item if the condition holds. Raises ConditionFailed."""
         self._call(
             "update_item",
-            TableName=self._name,
+            TableName=self.name,
             Key=key,
             UpdateExpression=update,
             ConditionExpression=condition,
@@ -76,18 +76,18 @@ class Table:
 
     def take(self, key: Item) -> Item | None:
         """Delete the key's item and return it: of any number of callers, one gets it."""
-        found = self._call("delete_item", TableName=self._name, Key=key, ReturnValues="ALL_OLD")
+        found = self._call("delete_item", TableName=self.name, Key=key, ReturnValues="ALL_OLD")
         return found.get("Attributes") or None
 
     def put_batch(self, items: Sequence[Item]) -> list[Item]:
         """Write the items, at most 25; return those that are not written."""
         requests = [{"PutRequest": {"Item": item}} for item in items]
-        left = self._call("batch_write_item", RequestItems={self._name: requests})["UnprocessedItems"]
-        return [request["PutRequest"]["Item"] for request in left.get(self._name, [])]
+        left = self._call("batch_write_item", RequestItems={self.name: requests})["UnprocessedItems"]
+        return [request["PutRequest"]["Item"] for request in left.get(self.name, [])]
 
     def get(self, key: Item) -> Item | None:
         """The item, with every write that has returned."""
-        found: Item | None = self._call("get_item", TableName=self._name, Key=key, ConsistentRead=True).get("Item")
+        found: Item | None = self._call("get_item", TableName=self.name, Key=key, ConsistentRead=True).get("Item")
         return found
 
     def query(
@@ -127,7 +127,7 @@ class Table:
         self, condition: str, values: Values, index: str | None, consistent: bool, having: str | None
     ) -> dict[str, Any]:
         parameters: dict[str, Any] = {
-            "TableName": self._name,
+            "TableName": self.name,
             "KeyConditionExpression": condition,
             "ExpressionAttributeValues": _placeholders(values),
             "ConsistentRead": consistent,
@@ -150,7 +150,7 @@ class Table:
         raise Unavailable(f"there is more to read than {MAX_PAGES} MB; ask for less", RETRY_AFTER_S)
 
     def _put(self, item: Item, condition: str | None, values: Values | None) -> dict[str, Any]:
-        parameters: dict[str, Any] = {"TableName": self._name, "Item": item}
+        parameters: dict[str, Any] = {"TableName": self.name, "Item": item}
         if condition is not None:
             parameters["ConditionExpression"] = condition
             parameters["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
