@@ -67,7 +67,8 @@ def revoke_key(request: RevokeKeyRequest, caller: Caller, ports: Ports) -> Revok
     ports.identity.revoke_key(
         caller.workspace, request.key_id, now_us, _audit("revoke_key", request.key_id, caller, now_us)
     )
-    return RevokeKeyAnswer(key_id=request.key_id, revoked=key.revoked_us or now_us)
+    kept = ports.identity.key(caller.workspace, request.key_id)
+    return RevokeKeyAnswer(key_id=request.key_id, revoked=kept.revoked_us if kept and kept.revoked_us else now_us)
 
 
 def _audit(action: str, key_id: str, caller: Caller, now_us: int) -> Audit:

@@ -37,6 +37,10 @@ class NumberTaken(Exception):
     """The record already has a row with this number; nothing was written."""
 
 
+class SettingsMoved(Exception):
+    """The settings are not those that were to be replaced: somebody changed them meanwhile. Nothing was written."""
+
+
 class SessionTaken(Exception):
     """A session of the upload belongs to another user; nothing was written."""
 
@@ -169,8 +173,8 @@ class IdentityStore(Protocol):
     def settings(self, workspace: str) -> Settings:
         """The workspace's settings; the defaults when it has changed none."""
 
-    def change_settings(self, workspace: str, settings: Settings, audit: Audit) -> None:
-        """Replace the settings and record the change."""
+    def change_settings(self, workspace: str, before: Settings, after: Settings, audit: Audit) -> None:
+        """Replace `before` by `after` and record the change, or raise SettingsMoved and write nothing."""
 
     def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
         """Keep a session (`once=False`) or a one-time code (`once=True`)."""

@@ -4,9 +4,13 @@ import dataclasses
 import json
 
 from ctrlb.domain.access import Caller
+from ctrlb.domain.errors import Unavailable
 from ctrlb.domain.rows import Audit, Settings
 from ctrlb.models import ChangeSettingsRequest, GetSettingsRequest, SettingsAnswer
-from ctrlb.ports import Ports
+from ctrlb.ports import Ports, SettingsMoved
+
+CHANGE_TRIES = 16
+"""How often a change is made anew because somebody else's came first."""
 
 
 def get_settings(request: GetSettingsRequest, caller: Caller, ports: Ports) -> SettingsAnswer:
@@ -16,18 +20,23 @@ def get_settings(request: GetSettingsRequest, caller: Caller, ports: Ports) -> S
 
 def change_settings(request: ChangeSettingsRequest, caller: Caller, ports: Ports) -> SettingsAnswer:
     """Change what the request names and record who changed what. Later claims go by the new lease."""
-    before = ports.identity.settings(caller.workspace)
-    after = dataclasses.replace(before, **request.model_dump(exclude_unset=True))
-    audit = Audit(
-        workspace=caller.workspace,
-        ts_us=ports.clock.now_us(),
-        user=caller.user,
-        action="change_settings",
-        before=json.dumps(dataclasses.asdict(before)),
-        after=json.dumps(dataclasses.asdict(after)),
-    )
-    ports.identity.change_settings(caller.workspace, after, audit)
-    return _answer(after)
+    for _ in range(CHANGE_TRIES):
+        before = ports.identity.settings(caller.workspace)
+        after = dataclasses.replace(before, **request.model_dump(exclude_unset=True))
+        audit = Audit(
+            workspace=caller.workspace,
+            ts_us=ports.clock.now_us(),
+            user=caller.user,
+            action="change_settings",
+            before=json.dumps(dataclasses.asdict(before)),
+            after=json.dumps(dataclasses.asdict(after)),
+        )
+        try:
+            ports.identity.change_settings(caller.workspace, before, after, audit)
+        except SettingsMoved:
+            continue
+        return _answer(after)
+    raise Unavailable("the settings are being changed by others all the time; nothing was changed, send it again")
 
 
 def _answer(settings: Settings) -> SettingsAnswer:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ctrlb.domain.rows import Audit, Key, Member, Settings, SignIn
-from ctrlb.ports import IdentityStore, Ports
+from ctrlb.ports import IdentityStore, Ports, SettingsMoved
 from tests.contract.relay_rows import NOW_US
 
 KEY = Key("acme", "key1", "ann", "laptop", "hash", NOW_US, None)
@@ -79,11 +79,18 @@ def test_a_member_is_added_and_changed(identity: IdentityStore) -> None:
 
 def test_settings_are_replaced_whole(identity: IdentityStore) -> None:
     changed = Settings("enforce", 60, 1, 30, "other", write_tools=False)
-    identity.change_settings("acme", changed, AUDIT)
+    identity.change_settings("acme", Settings(), changed, AUDIT)
     assert identity.settings("acme") == changed
     assert identity.settings("other") == Settings()
-    identity.change_settings("acme", Settings(), AUDIT)
+    identity.change_settings("acme", changed, Settings(), AUDIT)
     assert identity.settings("acme") == Settings()
+
+
+def test_settings_that_somebody_changed_meanwhile_are_not_replaced(identity: IdentityStore) -> None:
+    identity.change_settings("acme", Settings(), Settings("enforce"), AUDIT)
+    with pytest.raises(SettingsMoved):
+        identity.change_settings("acme", Settings(), Settings("off"), AUDIT)
+    assert identity.settings("acme") == Settings("enforce")
 
 
 def test_a_session_is_read_until_it_is_removed_and_is_no_code(identity: IdentityStore) -> None:

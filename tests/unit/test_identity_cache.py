@@ -75,7 +75,7 @@ def test_what_is_changed_here_is_seen_here_at_once(cached: CachedIdentity) -> No
     assert revoked is not None
     assert revoked.revoked_us == NOW_US
     assert cached.settings("local") == Settings()
-    cached.change_settings("local", Settings("enforce"), AUDIT)
+    cached.change_settings("local", Settings(), Settings("enforce"), AUDIT)
     assert cached.settings("local") == Settings("enforce")
     cached.put_member(Member("local", "ann", "Reader"), AUDIT)
     assert cached.member("local", "ann") == Member("local", "ann", "Reader")

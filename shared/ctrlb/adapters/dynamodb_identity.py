@@ -13,7 +13,7 @@ from ctrlb.adapters import dynamodb_keys as places
 from ctrlb.adapters.dynamodb_items import Item, item, number, number_or_none, text
 from ctrlb.adapters.dynamodb_table import ConditionFailed, Table
 from ctrlb.domain.rows import Audit, Key, Member, Settings, SignIn
-from ctrlb.ports import Randomness
+from ctrlb.ports import Randomness, SettingsMoved
 
 _S_US = 1_000_000
 
@@ -75,13 +75,22 @@ class DynamodbIdentity:
     def settings(self, workspace: str) -> Settings:
         """See IdentityStore.settings."""
         found = self._table.get(item(pk=places.workspace_pk(workspace), sk=places.SETTINGS))
-        return Settings(**json.loads(text(found, "settings"))) if found else Settings()
+        return _settings(found)
 
-    def change_settings(self, workspace: str, settings: Settings, audit: Audit) -> None:
+    def change_settings(self, workspace: str, before: Settings, after: Settings, audit: Audit) -> None:
         """See IdentityStore.change_settings."""
-        place = {"pk": places.workspace_pk(workspace), "sk": places.SETTINGS}
-        row = item(**place, settings=json.dumps(dataclasses.asdict(settings)))
-        self._table.write_all(row, self._audit(audit))
+        place = item(pk=places.workspace_pk(workspace), sk=places.SETTINGS)
+        found = self._table.get(place)
+        if _settings(found) != before:
+            raise SettingsMoved
+        values = {"after": json.dumps(dataclasses.asdict(after))}
+        condition = "attribute_not_exists(pk)"
+        if found:
+            values["found"], condition = text(found, "settings"), "settings = :found"
+        try:
+            self._table.update_with(place, "SET settings = :after", condition, values, self._audit(audit))
+        except ConditionFailed:
+            raise SettingsMoved from None
 
     def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
         """See IdentityStore.add_sign_in."""
@@ -114,6 +123,10 @@ class DynamodbIdentity:
             "sk": places.audit_sk(audit.ts_us, self._random.request_id()),
         }
         return item(**place, user=audit.user, action=audit.action, before=audit.before, after=audit.after)
+
+
+def _settings(found: Item | None) -> Settings:
+    return Settings(**json.loads(text(found, "settings"))) if found else Settings()
 
 
 def _key_place(workspace: str, key_id: str) -> Item:

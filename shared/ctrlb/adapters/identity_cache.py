@@ -66,10 +66,12 @@ class CachedIdentity:
         """See IdentityStore.settings; at most MAX_AGE_S old."""
         return self._read(("settings", workspace), lambda: self._store.settings(workspace))
 
-    def change_settings(self, workspace: str, settings: Settings, audit: Audit) -> None:
-        """See IdentityStore.change_settings."""
-        self._store.change_settings(workspace, settings, audit)
-        self._forget(("settings", workspace))
+    def change_settings(self, workspace: str, before: Settings, after: Settings, audit: Audit) -> None:
+        """See IdentityStore.change_settings. When they moved, the next read is of the store."""
+        try:
+            self._store.change_settings(workspace, before, after, audit)
+        finally:
+            self._forget(("settings", workspace))
 
     def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
         """See IdentityStore.add_sign_in."""

@@ -6,6 +6,7 @@ import sqlite3
 
 from ctrlb.adapters.sqlite_database import SqliteDatabase
 from ctrlb.domain.rows import Audit, Key, Member, Settings, SignIn
+from ctrlb.ports import SettingsMoved
 
 IDENTITY_SCHEMA = """
 CREATE TABLE IF NOT EXISTS members (
@@ -29,6 +30,7 @@ CREATE TABLE IF NOT EXISTS audits (
 );
 """
 _KEY = "SELECT workspace, key_id, user, name, secret_sha256, created_us, expires_us, revoked_us, last_used_us FROM keys"
+_SETTINGS = "SELECT settings FROM settings WHERE workspace = ?"
 _SIGN_IN = "token_sha256, workspace, user, expires_us"
 
 
@@ -99,14 +101,15 @@ class SqliteIdentity:
 
     def settings(self, workspace: str) -> Settings:
         """See IdentityStore.settings."""
-        rows = self._database.select("SELECT settings FROM settings WHERE workspace = ?", (workspace,))
-        return Settings(**json.loads(rows[0][0])) if rows else Settings()
+        return _settings(self._database.select(_SETTINGS, (workspace,)))
 
-    def change_settings(self, workspace: str, settings: Settings, audit: Audit) -> None:
+    def change_settings(self, workspace: str, before: Settings, after: Settings, audit: Audit) -> None:
         """See IdentityStore.change_settings."""
 
         def job(connection: sqlite3.Connection) -> None:
-            text = json.dumps(dataclasses.asdict(settings))
+            if _settings(connection.execute(_SETTINGS, (workspace,)).fetchall()) != before:
+                raise SettingsMoved
+            text = json.dumps(dataclasses.asdict(after))
             connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (workspace, text))
             _record(connection, audit)
 
@@ -144,6 +147,10 @@ class SqliteIdentity:
         self._database.write(
             lambda connection: connection.execute("DELETE FROM sign_ins WHERE token_sha256 = ?", (token_sha256,))
         )
+
+
+def _settings(rows: list[tuple[str]]) -> Settings:
+    return Settings(**json.loads(rows[0][0])) if rows else Settings()
 
 
 def _record(connection: sqlite3.Connection, audit: Audit) -> None:
