@@ -151,7 +151,7 @@ def _first_fault(error: ValidationError, operation: Operation) -> str:
     row = ""
     if operation.body_field and path[:1] == [operation.body_field]:
         row = f"row {path[1]}: " if len(path) > 1 else ""
-        path = path[2:] or ([] if row else ["body"])
+        path = path[2:]
     name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
     if fault["type"] == "missing":
         return f"{row}{name} is required"

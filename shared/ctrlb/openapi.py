@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ctrlb import __version__
-from ctrlb.models import MAX_RECORDS, ErrorAnswer
+from ctrlb.models import ErrorAnswer
 from ctrlb.operations import OPERATIONS, Operation
 
 _REF = "#/components/schemas/{model}"
@@ -92,7 +92,7 @@ def _operation(operation: Operation, schemas: Json) -> Json:
 def _body(operation: Operation, fields: Json, required: list[str]) -> Json:
     if operation.body_field:
         rows: Json = fields[operation.body_field]
-        return {**rows, "maxItems": MAX_RECORDS}
+        return rows
     schema: Json = {"type": "object", "properties": fields}
     return {**schema, "required": required} if required else schema
 

@@ -10,7 +10,6 @@ from ctrlb.domain.session_rules import actions_after
 from ctrlb.domain.session_text import MAX_COUNTED, fold, searchable_text, snippet
 from ctrlb.domain.words import parse_term
 from ctrlb.models import (
-    MAX_RECORDS,
     MAX_SEQ,
     ActionEvent,
     FetchRecordsAnswer,
@@ -41,8 +40,6 @@ READ_AHEAD_ROWS = 1_000
 def upload_records(request: UploadRecordsRequest, caller: Caller, ports: Ports) -> UploadRecordsAnswer:
     """Store the rows, all of them or none. Of two rows with one identity the last one stands."""
     dataset = caller.dataset_to_write(request.dataset)
-    if len(request.records) > MAX_RECORDS:
-        raise Invalid(f"an upload has at most {MAX_RECORDS} rows, not {len(request.records):,}; send several")
     now_us = ports.clock.now_us()
     rows = [_row(index, record, caller.user, now_us) for index, record in enumerate(request.records)]
     latest = {row.identity: row for row in rows}

@@ -16,7 +16,7 @@ from ctrlb.answers import Answered, Fields, answer, refuse
 from ctrlb.domain.errors import CtrlbError, Invalid, MethodNotAllowed, NotFound, TooLarge
 from ctrlb.edge.identity import identify
 from ctrlb.edge.log import log_request
-from ctrlb.models import Answer
+from ctrlb.models import MAX_RECORDS, Answer
 from ctrlb.operations import MCP_PATH, OPERATIONS, Operation, operation_of
 from ctrlb.wiring import open_stores, ports
 
@@ -173,7 +173,8 @@ def _json_fields(operation: Operation, body: bytes) -> tuple[dict[str, Any], str
 
 def named_fault(content: Any, operation: Operation) -> str:
     """Which field holds what Python reads but JSON does not have; empty where none does."""
-    rows = enumerate(content) if operation.body_field and isinstance(content, list) else [(None, content)]
+    are_rows = operation.body_field and isinstance(content, list)
+    rows = enumerate(content[: MAX_RECORDS + 1]) if are_rows else [(None, content)]
     for index, fields in rows:
         for name, value in fields.items() if isinstance(fields, dict) else ():
             try:

@@ -60,7 +60,7 @@ Whole = Annotated[int, BeforeValidator(_whole)]
 class Wire(BaseModel):
     """What all models share. Building their validators waits for their first use, for a fast start."""
 
-    model_config = ConfigDict(frozen=True, defer_build=True, allow_inf_nan=False, populate_by_name=True)
+    model_config = ConfigDict(frozen=True, defer_build=True, allow_inf_nan=False)
 
 
 class Request(Wire):

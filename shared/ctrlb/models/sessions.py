@@ -1,12 +1,13 @@
 """The wire of the session store."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, FailFast, Field
 from pydantic_core import from_json
 
 from ctrlb.models.fields import (
     MAX_COMMAND_CHARS,
+    MAX_RECORDS,
     MAX_RESOURCE_CHARS,
     MAX_SEQ,
     MAX_TERM_CHARS,
@@ -37,10 +38,16 @@ def _is_list_of_strings(text: str) -> bool:
     return isinstance(paths, list) and all(isinstance(path, str) for path in paths)
 
 
+def _at_most_max_records(records: Any) -> Any:
+    if isinstance(records, list) and len(records) > MAX_RECORDS:
+        raise ValueError(f"an upload has at most {MAX_RECORDS} rows, not {len(records):,}; send several")
+    return records
+
+
 class Record(Request):
     """One content block of a session. Columns that are not named here are kept, too."""
 
-    model_config = ConfigDict(extra="allow", populate_by_name=False)  # a column `timestamp` is the client's own
+    model_config = ConfigDict(extra="allow")
 
     timestamp: Whole | None = Field(
         default=None,
@@ -84,7 +91,12 @@ class UploadRecordsRequest(DatasetRequest):
     with another body takes the place of the first.
     """
 
-    records: list[Record]
+    records: Annotated[
+        list[Record],
+        FailFast(),  # the first fault is what is said; millions of others are not worth finding
+        BeforeValidator(_at_most_max_records),
+        Field(json_schema_extra={"maxItems": MAX_RECORDS}),
+    ]
 
 
 class UploadRecordsAnswer(Answer):
