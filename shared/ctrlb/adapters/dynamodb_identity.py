@@ -83,12 +83,12 @@ class DynamodbIdentity:
         found = self._table.get(place)
         if _settings(found) != before:
             raise SettingsMoved
-        values = {"after": json.dumps(dataclasses.asdict(after))}
-        condition = "attribute_not_exists(pk)"
+        row = place | item(settings=json.dumps(dataclasses.asdict(after)))
+        condition, values = "attribute_not_exists(pk)", None
         if found:
-            values["found"], condition = text(found, "settings"), "settings = :found"
+            condition, values = "settings = :found", {"found": text(found, "settings")}
         try:
-            self._table.update_with(place, "SET settings = :after", condition, values, self._audit(audit))
+            self._table.put_with(row, condition, values, self._audit(audit))
         except ConditionFailed:
             raise SettingsMoved from None
 

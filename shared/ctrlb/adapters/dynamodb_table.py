@@ -49,13 +49,17 @@ class Table:
         """Write the items, whatever is there, or none."""
         self.transact([{"Put": self._put(item, None, None)} for item in items])
 
-    def update_with(self, key: Item, update: str, condition: str, values: Values, item: Item) -> None:
-        """Change the key's item if the condition holds, and write `item` beside it, or neither."""
+    def put_with(self, item: Item, condition: str, values: Values | None, beside: Item) -> None:
+        """Write the item if the condition holds, and `beside` with it, or neither. Raises ConditionFailed."""
+        self.transact([{"Put": self._put(item, condition, values)}, {"Put": self._put(beside, None, None)}])
+
+    def update_with(self, key: Item, update: str, condition: str, values: Values, beside: Item) -> None:
+        """Change the key's item if the condition holds, and write `beside` with it, or neither."""
         change = {"Key": key, "UpdateExpression": update, "ConditionExpression": condition}
         self.transact(
             [
                 {"Update": {"TableName": self.name, **change, "ExpressionAttributeValues": _placeholders(values)}},
-                {"Put": self._put(item, None, None)},
+                {"Put": self._put(beside, None, None)},
             ]
         )
 
