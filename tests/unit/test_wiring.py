@@ -6,7 +6,12 @@ import sys
 
 import pytest
 
+from ctrlb.adapters.search_off import SearchOff
+from ctrlb.domain.errors import Unavailable
+from ctrlb.domain.rows import Dataset
 from tests.template import ROOT
+
+DATASET = Dataset("acme", "agent_sessions")
 
 AWS = {
     "RELAY_TABLE": "relay",
@@ -80,3 +85,11 @@ def test_search_goes_to_the_index_that_is_named() -> None:
 def test_without_a_store_a_function_does_not_start() -> None:
     with pytest.raises(AssertionError, match="no store is configured: RELAY_TABLE names the table in AWS"):
         modules_after("import functions.claim")
+
+
+def test_search_that_is_off_says_so_and_asks_for_no_quick_retry() -> None:
+    with pytest.raises(Unavailable, match="search is off in this deployment") as off:
+        SearchOff().search(DATASET, "term", user=None)
+    assert off.value.retry_after_s >= 60
+    with pytest.raises(Unavailable):
+        SearchOff().commands(DATASET, "make", user=None, offset=0, limit=1)
