@@ -1,5 +1,6 @@
 """template.yaml is what is deployed, so the project's rules for it are tests."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -128,9 +129,45 @@ def test_the_kinds_of_keys_that_policies_name_are_those_of_the_table() -> None:
 
 
 @every_function
-def test_a_function_that_may_search_is_one_that_searches(function: str) -> None:
-    searches = any("es:ESHttpPost" in _listed(statement["Action"]) for statement in _statements(function))
-    assert searches == (_operation(function) in {"search_sessions", "find_command", "serve_mcp"})
+def test_a_function_that_may_ask_the_search_service_is_one_that_does(function: str) -> None:
+    asks = any("es:ESHttpPost" in _listed(statement["Action"]) for statement in _statements(function))
+    assert asks == (_operation(function) in {"search_sessions", "find_command", "serve_mcp", "index_rows"})
+
+
+FOLLOWERS = _of_type("AWS::Lambda::EventSourceMapping")
+"""What calls a function for the rows that a table's stream brings."""
+
+every_follower = pytest.mark.parametrize("follower", FOLLOWERS)
+
+
+def test_functions_without_a_route_follow_streams() -> None:
+    following = {each["FunctionName"]["Ref"] for each in FOLLOWERS.values()}
+    assert following == {name for name, each in FUNCTIONS.items() if not each.get("Events")}
+
+
+@every_follower
+def test_what_follows_a_stream_loses_nothing_and_blocks_nothing(follower: str) -> None:
+    """It is told where to resume, halves a batch that crashes, and puts what is too old into a queue with an alarm."""
+    properties = FOLLOWERS[follower]
+    assert properties["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert properties["BisectBatchOnFunctionError"] is True
+    assert properties["StartingPosition"] == "TRIM_HORIZON"
+    assert 0 < properties["MaximumRecordAgeInSeconds"] < 24 * 3600  # how long a stream keeps its records
+    function = properties["FunctionName"]["Ref"]
+    queue = function.removesuffix("Function") + "Failures"
+    assert properties["DestinationConfig"]["OnFailure"]["Destination"] == {"GetAtt": f"{queue}.Arn"}
+    assert FUNCTIONS[function]["Environment"]["Variables"]["DEAD_LETTER_QUEUE"] == {"Ref": queue}
+    assert {"GetAtt": f"{queue}.Arn"} in [each["Resource"] for each in _statements(function)]
+    ages = [alarm for alarm in ALARMS.values() if alarm.get("MetricName") == "IteratorAge"]
+    assert function in _named(ages, "Ref")
+
+
+@every_follower
+def test_what_follows_a_stream_is_called_for_rows_by_their_keys(follower: str) -> None:
+    [criteria] = FOLLOWERS[follower]["FilterCriteria"]["Filters"]
+    wanted = json.loads(criteria["Pattern"])["dynamodb"]["Keys"]["sk"]["S"]
+    written = {places.ROW_PREFIX, places.CLAIM_PREFIX, places.EVENT_PREFIX}
+    assert {each["prefix"] for each in wanted} <= written
 
 
 @every_function
@@ -164,7 +201,11 @@ def test_a_queue_is_encrypted_keeps_long_and_has_an_alarm(queue: str) -> None:
 
 @every_function
 def test_the_errors_of_a_function_have_one_alarm(function: str) -> None:
-    watching = [name for name, alarm in ALARMS.items() if function in _named(alarm.get("Metrics", []), "Ref")]
+    watching = [
+        name
+        for name, alarm in ALARMS.items()
+        if function in _named(alarm, "Ref") and alarm.get("MetricName", "Errors") == "Errors"
+    ]
     assert len(watching) == 1
 
 
