@@ -47,10 +47,12 @@ def _serve(options: argparse.Namespace) -> int:
 
     folder = Path(options.data).resolve()
     os.umask(0o077)  # a folder that was there already may be open to others; what is kept in it is not
+    laptop.raise_file_limit()
     laptop.open_folder(folder)
     lock = laptop.lock_folder(folder)
     listener = _listen(options.host, options.port)
-    url = f"http://{options.host}:{listener.getsockname()[1]}"
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    url = f"http://{host}:{listener.getsockname()[1]}"
     os.environ[DATA_FOLDER] = str(folder)
     os.environ["CTRLB_LOG_FILE"] = str(folder / "ctrlb.log")
     stores = ports()
@@ -59,10 +61,12 @@ def _serve(options: argparse.Namespace) -> int:
         routes.template_routes(PROJECT / "template.yaml") + routes.laptop_routes(), PROJECT / "functions"
     )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # `kill` stops it as Ctrl-C does
-    with contextlib.suppress(KeyboardInterrupt):
-        local.serve(listener, router, PROJECT / "web", lambda: _greet(url, key, folder, stores))
-    print("\nctrlb: stopped; everything is kept in", folder)
+    greeting = _greeting(url, key, folder, stores)
+    ended = local.serve(listener, router, PROJECT / "web", lambda: print(greeting, flush=True))
+    print("\nctrlb: stopped; everything is kept in", folder, flush=True)
     lock.close()
+    if not ended:
+        os._exit(0)  # nobody waits for the threads still at work; what they have not committed is undone
     return 0
 
 
@@ -81,9 +85,8 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _greet(url: str, key: str, folder: Path, stores: Ports) -> None:
-    print(
-        f"""ctrlb {__version__} is ready at {url}
+def _greeting(url: str, key: str, folder: Path, stores: Ports) -> str:
+    return f"""ctrlb {__version__} is ready at {url}
 
 Sign in, once, within ten minutes:
   {laptop.sign_in_link(url, stores)}
@@ -92,9 +95,7 @@ Add it to Claude Code:
   claude mcp add --transport http ctrlb "{url}/mcp" --header "Authorization: Bearer {key}"
 
 For scripts: CTRLB_URL and CTRLB_KEY are in {folder / laptop.ENV_FILE}
-The log is in {folder / "ctrlb.log"}. Ctrl-C stops; everything is kept in {folder}.""",
-        flush=True,
-    )
+The log is in {folder / "ctrlb.log"}. Ctrl-C stops; everything is kept in {folder}."""
 
 
 def _create_workspace(options: argparse.Namespace) -> int:
@@ -134,7 +135,7 @@ def _revoke_key(options: argparse.Namespace) -> int:
 
 def _sign_in(options: argparse.Namespace) -> int:
     with _stores(options) as stores:
-        print(laptop.sign_in_link(laptop.variables(Path(options.data))["CTRLB_URL"], stores))
+        print(laptop.sign_in_link(laptop.variables(Path(options.data)).get("CTRLB_URL", ""), stores))
     return 0
 
 
@@ -144,6 +145,13 @@ def _stores(options: argparse.Namespace) -> contextlib.AbstractContextManager[Po
     if not (folder / laptop.ENV_FILE).exists():
         raise laptop.FolderFault(f"there is no data in {folder}; `serve` makes it, or name another with --data")
     return embedded(folder)
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65_535:
+        raise argparse.ArgumentTypeError("a port is from 0 to 65535")
+    return port
 
 
 def _day(us: int | None) -> str:
@@ -161,7 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)"
     )
-    serve.add_argument("--port", type=int, default=PORT, help="port; 0 picks a free one (default: %(default)s)")
+    serve.add_argument("--port", type=_port, default=PORT, help="port; 0 picks a free one (default: %(default)s)")
     _add_data(serve)
     serve.set_defaults(command=_serve)
 

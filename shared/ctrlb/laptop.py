@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import resource
 import shlex
 from pathlib import Path
 from typing import TextIO
@@ -20,8 +21,18 @@ FIRST_USER = "admin"
 ENV_FILE = "ctrlb.env"
 
 
+MAX_OPEN_FILES = 65_536
+
+
 class FolderFault(Exception):
     """The folder cannot be used; the text says why, in one line."""
+
+
+def raise_file_limit() -> None:
+    """Allow as many open files as the system lets this user: each connection is one, and some systems begin at 256."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_OPEN_FILES if most == resource.RLIM_INFINITY else min(most, MAX_OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def open_folder(folder: Path) -> None:
@@ -37,7 +48,11 @@ def open_folder(folder: Path) -> None:
 
 def lock_folder(folder: Path) -> TextIO:
     """Take the folder for this server, until the process ends however it ends. Raises FolderFault."""
-    lock = (folder / "server.lock").open("w")
+    path = folder / "server.lock"
+    try:
+        lock = path.open("w")
+    except OSError as error:
+        raise FolderFault(f"{path} cannot be written: {error.strerror}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -77,9 +92,12 @@ def sign_in_link(url: str, ports: Ports) -> str:
 
 
 def variables(folder: Path) -> dict[str, str]:
-    """What the folder's file of variables says; nothing when there is none."""
+    """What the folder's file of variables says; nothing when there is none. Raises FolderFault."""
     path = folder / ENV_FILE
-    words = shlex.split(path.read_text()) if path.exists() else []
+    try:
+        words = shlex.split(path.read_text()) if path.exists() else []
+    except (OSError, ValueError) as error:
+        raise FolderFault(f"{path} cannot be read ({error}); move it away, and a new one is made") from None
     return dict(word.split("=", 1) for word in words if "=" in word)
 
 

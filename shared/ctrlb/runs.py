@@ -2,12 +2,13 @@
 
 import base64
 import json
+from collections.abc import Iterator
 
 from ctrlb.domain.access import Caller
 from ctrlb.domain.detectors import Finding, duplicate_edits, silent_agents
 from ctrlb.domain.errors import Invalid, NotFound
 from ctrlb.domain.ids import id_fault
-from ctrlb.domain.rows import AgentActivity, ClaimRow, Run, RunSummary
+from ctrlb.domain.rows import AgentActivity, ClaimRow, Dataset, Run, RunSummary
 from ctrlb.domain.run_rules import is_live, is_silent, resource_state
 from ctrlb.models import (
     DetectorFinding,
@@ -30,27 +31,26 @@ RUN_EDITS = 5_000
 """How many of a run's newest edits the detectors look at."""
 RUNS_READ = 1_000
 """How many runs one call looks at for those of the asked status; the cursor goes on from there."""
+RUNS_READ_AT_ONCE = 200
 
 
 def list_runs(request: ListRunsRequest, caller: Caller, ports: Ports) -> ListRunsAnswer:
     """The runs that the caller has a row in, or all with `relay.read_all`, newest started first."""
     dataset = caller.dataset_to_read(request.dataset)
-    now_us = ports.clock.now_us()
     before = _read_cursor(request.cursor) if request.cursor else None
+    now_us = ports.clock.now_us()
+    at_once = request.limit + 1 if request.status == "all" else RUNS_READ_AT_ONCE
     items: list[RunListItem] = []
-    for _ in range(0, RUNS_READ, request.limit):
-        page = ports.runs.runs(dataset, now_us, before, request.limit, caller.seen_user)
-        for summary in page:
-            status = _status(summary, caller, now_us)
-            if request.status in ("all", status):
-                items.append(_list_item(summary, status))
-            before = (summary.started_us, summary.run_id)
-            if len(items) == request.limit:
-                break
-        if len(items) == request.limit or len(page) < request.limit:
+    cursor: str | None = None
+    for looked_at, summary in enumerate(_newest_first(dataset, now_us, before, at_once, caller, ports)):
+        if before is not None and (len(items) == request.limit or looked_at == RUNS_READ):
+            cursor = _written_cursor(before)
             break
-    more = before is not None and bool(ports.runs.runs(dataset, now_us, before, 1, caller.seen_user))
-    return ListRunsAnswer(runs=items, next_cursor=_written_cursor(before) if more and before else None)
+        status = _status(summary, caller, now_us)
+        if request.status in ("all", status):
+            items.append(_list_item(summary, status))
+        before = (summary.started_us, summary.run_id)
+    return ListRunsAnswer(runs=items, next_cursor=cursor)
 
 
 def get_run(request: GetRunRequest, caller: Caller, ports: Ports) -> GetRunAnswer:
@@ -81,6 +81,17 @@ def get_run(request: GetRunRequest, caller: Caller, ports: Ports) -> GetRunAnswe
         resources_total=resources_total,
         detectors=[_finding(finding) for finding in findings],
     )
+
+
+def _newest_first(
+    dataset: Dataset, now_us: int, before: tuple[int, str] | None, at_once: int, caller: Caller, ports: Ports
+) -> Iterator[RunSummary]:
+    """The runs that the caller sees below `before`, read `at_once` at a time as they are asked for."""
+    while page := ports.runs.runs(dataset, now_us, before, at_once, caller.seen_user):
+        yield from page
+        if len(page) < at_once:
+            return
+        before = (page[-1].started_us, page[-1].run_id)
 
 
 def _status(summary: RunSummary, caller: Caller, now_us: int) -> RunStatus:

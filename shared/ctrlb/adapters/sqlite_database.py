@@ -90,6 +90,7 @@ class SqliteDatabase:
         """Open or create the file and run `schema`, which must be repeatable.
 
         `attach` names further files that reads may join, by schema name. They must exist by the first read.
+        Raises Unavailable when the file is no database, or cannot be written.
         """
         self._path = path
         self._attach = attach or {}
@@ -100,12 +101,15 @@ class SqliteDatabase:
         self._queue_lock = threading.Lock()
         self._commit_lock = threading.Lock()
         self._closed = threading.Event()
-        self._writer = self._connect(WRITE_CACHE_KIB)
-        _switch_to_wal(self._writer)
-        self._writer.execute("PRAGMA synchronous=FULL")
-        self._writer.execute("PRAGMA fullfsync=ON")  # macOS: a plain fsync leaves it in the drive's cache
-        self._writer.execute("PRAGMA wal_autocheckpoint=0")
-        self._writer.executescript(f"BEGIN IMMEDIATE; {schema}; COMMIT")
+        try:
+            self._writer = self._connect(WRITE_CACHE_KIB)
+            _switch_to_wal(self._writer)
+            self._writer.execute("PRAGMA synchronous=FULL")
+            self._writer.execute("PRAGMA fullfsync=ON")  # macOS: a plain fsync leaves it in the drive's cache
+            self._writer.execute("PRAGMA wal_autocheckpoint=0")
+            self._writer.executescript(f"BEGIN IMMEDIATE; {schema}; COMMIT")
+        except sqlite3.Error as error:
+            raise Unavailable(f"{path} cannot be opened ({error})") from error
         self._checkpointer = threading.Thread(target=self._checkpoint, name=f"checkpoint {path.name}", daemon=True)
         self._checkpointer.start()
 
@@ -151,7 +155,8 @@ class SqliteDatabase:
         self._checkpointer.join()
         for reader in self._idle_readers:
             reader.close()
-        self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with suppress(sqlite3.Error):  # the disk is full, say: the log is read at the next opening
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._writer.close()
 
     def _connect(self, cache_kib: int) -> sqlite3.Connection:

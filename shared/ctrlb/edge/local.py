@@ -2,21 +2,22 @@
 
 import asyncio
 import base64
+import contextlib
 import socket
 import threading
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ctrlb.answers import refuse
-from ctrlb.domain.errors import Invalid, TooLarge
+from ctrlb.answers import Answered, admit, refuse
+from ctrlb.domain.errors import Invalid, TooLarge, Unavailable
 from ctrlb.edge.console import console_file
-from ctrlb.edge.http import Event, Response, refusal
+from ctrlb.edge.http import Event, Response, refusal, response
+from ctrlb.edge.local_protocol import LocalProtocol
 from ctrlb.edge.routes import Router
 
 THREADS = 40
@@ -32,30 +33,25 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-def serve(listener: socket.socket, router: Router, web: Path, on_ready: Callable[[], None]) -> None:
-    """Serve until interrupted. `on_ready` is called once, when the first request can be answered."""
+def serve(listener: socket.socket, router: Router, web: Path, on_ready: Callable[[], None]) -> bool:
+    """Serve until interrupted. `on_ready` is called once, when the first request can be answered.
+
+    Requests under way get SHUTDOWN_S to end, and after that the answer that nothing is promised. Returns
+    whether all of them have ended.
+    """
     router.find("GET", "/health")
+    app = LocalApp(router, web, on_ready)
     config = uvicorn.Config(
-        LocalApp(router, web, on_ready),
-        http=_Protocol,
+        app,
+        http=LocalProtocol,
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
-    uvicorn.Server(config).run(sockets=[listener])
-
-
-class _Protocol(HttpToolsProtocol):
-    """HTTP as uvicorn reads it; what it cannot read is refused in the one error shape, too."""
-
-    def send_400_response(self, msg: str) -> None:
-        """Answer a request that no handler gets to see, and hang up."""
-        answer = refuse(Invalid("this is no HTTP request that can be read: its head may be too long")).answer
-        body = answer.model_dump_json(exclude_unset=True).encode()
-        head = b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
-        self.transport.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
-        self.transport.close()
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again once it has stopped
+        uvicorn.Server(config).run(sockets=[listener])
+    return app.is_idle
 
 
 class LocalApp:
@@ -66,18 +62,31 @@ class LocalApp:
         self._web = web
         self._on_ready = on_ready
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
+        self._under_way: set[Future[Response]] = set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is under way."""
+        return not self._under_way
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or the server's own start and stop."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         else:
-            try:
-                body = await _read(receive)
-            except _ClientGone:
-                return
-            response = await asyncio.get_running_loop().run_in_executor(self._pool, self._answer, scope, body)
-            await _send(response, send)
+            with contextlib.suppress(_ClientGone):
+                await _send(await self._served(scope, receive), send)
+
+    async def _served(self, scope: Scope, receive: Receive) -> Response:
+        """The response to one request; when the server stops before there is one, that nothing is promised."""
+        try:
+            body = await _read(receive)
+            work = self._pool.submit(self._answer, scope, body)
+            self._under_way.add(work)
+            work.add_done_callback(self._under_way.discard)
+            return await asyncio.wrap_future(work)
+        except asyncio.CancelledError:
+            return response(refuse(Unavailable("the server is stopping; nothing is promised, send the same again")))
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -86,10 +95,14 @@ class LocalApp:
         self._on_ready()
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        self._pool.shutdown()
+        self._pool.shutdown(wait=False, cancel_futures=True)
         await send({"type": "lifespan.shutdown.complete"})
 
     def _answer(self, scope: Scope, body: bytes | None) -> Response:
+        answered = admit(lambda: self._handle(scope, body))
+        return response(answered) if isinstance(answered, Answered) else answered
+
+    def _handle(self, scope: Scope, body: bytes | None) -> Response:
         raw_path = scope["raw_path"].decode("ascii", "replace")
         event = _event(scope, body or b"")
         if body is None:
@@ -124,10 +137,9 @@ async def _read(receive: Receive) -> bytes | None:
 
 def _event(scope: Scope, body: bytes) -> Event:
     """The request as API Gateway would hand it to Lambda (HTTP API, payload format 2.0)."""
-    headers: dict[str, str] = {}
+    headers: dict[str, list[str]] = {}
     for name, value in scope["headers"]:
-        key, text = name.decode("latin-1"), _header_text(value)
-        headers[key] = f"{headers[key]},{text}" if key in headers else text
+        headers.setdefault(name.decode("latin-1"), []).append(_header_text(value))
     try:
         text, encoded = body.decode(), False
     except UnicodeDecodeError:
@@ -137,7 +149,7 @@ def _event(scope: Scope, body: bytes) -> Event:
         "version": "2.0",
         "rawPath": scope["path"],
         "rawQueryString": scope["query_string"].decode("latin-1"),
-        "headers": headers,
+        "headers": {name: ",".join(values) for name, values in headers.items()},
         "requestContext": {
             "http": {"method": scope["method"], "path": scope["path"], "sourceIp": client[0]},
             "requestId": uuid.uuid4().hex,

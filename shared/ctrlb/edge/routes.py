@@ -52,13 +52,11 @@ class Router:
 
     def find(self, method: str, raw_path: str) -> tuple[Handler, dict[str, str]]:
         """The handler and the path's parameters, decoded. Raises UnicodeDecodeError for a path that is not UTF-8."""
-        asked = raw_path.split("/")
+        asked = [unquote(segment, errors="strict") for segment in raw_path.split("/")]
         for segments, route in self._routes:
             if route.method in (method, "ANY") and _fits(segments, asked):
                 parameters = {
-                    known[1:-1]: unquote(given, errors="strict")
-                    for known, given in zip(segments, asked, strict=True)
-                    if known.startswith("{")
+                    known[1:-1]: given for known, given in zip(segments, asked, strict=True) if known.startswith("{")
                 }
                 return self._load(route.module), parameters
         return refuse_unknown, {}
