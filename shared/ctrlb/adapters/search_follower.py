@@ -7,12 +7,12 @@ megabytes. What is not written when the time is up, or behind something to be se
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ctrlb.adapters import dynamodb_keys as places
 from ctrlb.adapters.aws_client import StoreRefused
 from ctrlb.adapters.dynamodb_items import number, text
 from ctrlb.adapters.dynamodb_session_items import session_row
-from ctrlb.adapters.opensearch_writer import OpenSearchWriter
 from ctrlb.domain.errors import Unavailable
 from ctrlb.domain.rows import Dataset
 from ctrlb.domain.search_documents import Document, removal, session_document
@@ -37,10 +37,17 @@ class _Numbered:
     change: Change
 
 
+class Writer(Protocol):
+    """What takes the documents."""
+
+    def index(self, documents: Sequence[Document]) -> list[Outcome]:
+        """Write them all and tell of each, in their order, what became of it."""
+
+
 class SearchFollower:
     """The port Follower on the search index."""
 
-    def __init__(self, writer: OpenSearchWriter, fetch: Callable[[str], bytes], clock: Clock) -> None:
+    def __init__(self, writer: Writer, fetch: Callable[[str], bytes], clock: Clock) -> None:
         """`fetch` gets the object that holds what a row's item cannot."""
         self._writer = writer
         self._fetch = fetch
