@@ -25,7 +25,7 @@ class LocalProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        self._in_head, self._head_bytes = True, 0
+        self._in_head = True
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -35,7 +35,7 @@ class LocalProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is read; the body follows."""
-        self._in_head = False
+        self._in_head, self._head_bytes = False, 0
         super().on_headers_complete()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # asyncio lets it say that the transport stays open
