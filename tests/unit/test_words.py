@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ctrlb.domain.errors import Invalid
 from ctrlb.domain.session_text import searchable_text
 from ctrlb.domain.term_places import find_term
-from ctrlb.domain.words import SCRIPTS_WITHOUT_SPACES, Term, has_term, lower, marks, parse_term, plain, words_of
+from ctrlb.domain.words import SCRIPTS_WITHOUT_SPACES, Term, has_term, lower, parse_term, plain, words_of
 
 VECTORS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent.parent / "data" / "search_words.json").read_text(encoding="utf-8")
@@ -139,12 +139,6 @@ def test_lower_case_keeps_the_length_of_every_letter() -> None:
 def test_lower_case_of_a_letter_does_not_depend_on_its_neighbours() -> None:
     letters = [chr(code) for code in range(0x110000)]
     assert lower("".join(letters)) == "".join(map(lower, letters))
-
-
-def test_marks_are_all_marks() -> None:
-    ranges = marks()
-    listed = {code for at in range(0, len(ranges), 3) for code in range(ord(ranges[at]), ord(ranges[at + 2]) + 1)}
-    assert listed == {code for code in range(0x110000) if unicodedata.category(chr(code))[0] == "M"}
 
 
 def test_scripts_without_spaces_are_those_that_unicode_names() -> None:

@@ -5,10 +5,10 @@ given wherever a resource can, with the `cwd` it was made with or without one, a
 """
 
 import re
-import unicodedata
 from dataclasses import dataclass
 
 from ctrlb.domain.errors import Invalid
+from ctrlb.domain.normal_form import nfc
 
 MAX_CHARS = 4_096
 """Of a resource, a cwd and a key, each without its `path:` or `name:`."""
@@ -54,7 +54,7 @@ def _has_extension(text: str) -> bool:
 
 
 def _name_key(text: str) -> str:
-    name = unicodedata.normalize("NFC", " ".join(text.lower().split()))  # lower case can undo NFC: J + caron
+    name = nfc(" ".join(text.lower().split()))  # lower case can undo NFC: J + caron
     _refuse_control("resource", name)
     return "name:" + _bounded("resource", name)
 
@@ -128,7 +128,7 @@ def _readable(field: str, text: str) -> str:
     """The text in the one spelling of Unicode that keys use, without white space around it."""
     if _SURROGATE.search(text):
         raise Invalid(f"{field}: it has half of a surrogate pair; send valid Unicode")
-    return unicodedata.normalize("NFC", text).strip()
+    return nfc(text).strip()
 
 
 def _bounded(field: str, text: str) -> str:

@@ -8,7 +8,8 @@ import re
 from functools import cache, lru_cache
 from itertools import pairwise
 
-from ctrlb.domain.words import MAX_WORD, SCRIPTS_WITHOUT_SPACES, Term, letter, lower, marks
+from ctrlb.domain.normal_form import marks
+from ctrlb.domain.words import MAX_WORD, SCRIPTS_WITHOUT_SPACES, Term, letter, lower
 
 MAX_PATTERN_WORDS = 16
 """A longer phrase is shown where its first words stand: the search for it stays short in any text."""

@@ -10,12 +10,12 @@ into its words with spaces between them.
 """
 
 import re
-import unicodedata
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 from ctrlb.domain.errors import Invalid
+from ctrlb.domain.normal_form import marks, nfc
 
 MIN_WORD = 3
 MAX_WORD = 50
@@ -38,7 +38,6 @@ SCRIPTS_WITHOUT_SPACES = "".join(
     )
 )
 _OF_SCRIPTS_WITHOUT_SPACES = re.compile(f"[{SCRIPTS_WITHOUT_SPACES}][^\\x00-\\x7f]*")
-_RANGES_WITH_MARKS = ((0x80, 0x20000), (0xE0100, 0xE01F0))
 
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # colours, cursor movements
@@ -84,8 +83,7 @@ def plain(text: str) -> str:
     """
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
-    text = text.encode(errors="replace").translate(_CONTROLS_TO_SPACES).decode()
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
+    return nfc(text.encode(errors="replace").translate(_CONTROLS_TO_SPACES).decode())
 
 
 def lower(text: str) -> str:
@@ -133,22 +131,9 @@ def _spaced(text: str) -> str:
     return _OUTSIDE_WORDS.sub(" ", f" {text} ".encode().translate(_WORD_BYTES).decode())
 
 
-@cache
-def marks() -> str:
-    """All marks (accents, vowel signs), for a class of a regular expression. Made once, in 50 ms."""
-    codes = [code for start, end in _RANGES_WITH_MARKS for code in range(start, end) if _is_mark(code)]
-    starts = [code for code, before in zip(codes, [-1, *codes], strict=False) if code != before + 1]
-    ends = [code for code, after in zip(codes, [*codes[1:], -1], strict=True) if code != after - 1]
-    return "".join(f"{chr(start)}-{chr(end)}" for start, end in zip(starts, ends, strict=True))
-
-
 def letter() -> str:
     """The pattern of a letter of a script without spaces, with its marks."""
     return rf"(?=\w)[{SCRIPTS_WITHOUT_SPACES}][{marks()}]*"
-
-
-def _is_mark(code: int) -> bool:
-    return unicodedata.category(chr(code)).startswith("M")
 
 
 def _apart(found: re.Match[str]) -> str:
