@@ -36,6 +36,13 @@ def _dataset(value: str) -> str:
     return value
 
 
+def printable(value: str) -> str:
+    """The text, unless a list of it would not show what it is."""
+    if not value.isprintable():
+        raise ValueError("should hold printable characters only")
+    return value
+
+
 def without_nul(value: str) -> str:
     """The text, unless it holds a NUL character."""
     if "\x00" in value:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from ctrlb.domain.rows import EnforceMode
-from ctrlb.models.fields import Answer, DatasetName, Id, Request, Whole, without_nul
+from ctrlb.models.fields import Answer, DatasetName, Id, Request, Whole, printable
 
 
 class GetSettingsRequest(Request):
@@ -37,7 +37,7 @@ class ChangeSettingsRequest(Request):
 class CreateKeyRequest(Request):
     """Make a key that acts as you."""
 
-    name: Annotated[str, AfterValidator(without_nul), Field(min_length=1, max_length=100)]
+    name: Annotated[str, AfterValidator(printable), Field(min_length=1, max_length=100)]
     expires_days: Literal[30, 90, 365, 0] = Field(default=90, description="30, 90 or 365 days; 0 for never.")
 
 
