@@ -1,5 +1,6 @@
 """One SQLite file that many threads share: what was answered is there for all of them."""
 
+import contextlib
 import functools
 import sqlite3
 import threading
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ctrlb.adapters import sqlite_database
+from ctrlb.adapters import sqlite_database, sqlite_readers
 from ctrlb.adapters.sqlite_database import SqliteDatabase
 from ctrlb.domain.errors import Unavailable
 from tests.unit.sqlite_numbers import PATIENCE_S, SCHEMA, adding, numbers
@@ -117,7 +118,46 @@ def test_threads_that_read_at_once_never_share_a_connection(database: SqliteData
     for thread in threads:
         thread.join()
     assert reading == [[7]] * 3_200
-    assert len(database._idle_readers) <= sqlite_database.MAX_READERS
+    assert len(database._readers._idle) <= sqlite_readers.MAX_READERS
+
+
+ENDLESS = "WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted) SELECT max(n) FROM counted"
+
+
+def test_a_query_whose_time_is_up_is_ended_and_its_connection_serves_the_next(
+    database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_database, "ATTEND_EVERY_S", 0.005)
+    monkeypatch.setattr(sqlite_readers, "READ_BUDGET_S", 0.01)
+    numbers(database)
+    with pytest.raises(Unavailable, match="reading takes longer than"):
+        database.select(ENDLESS)
+    with pytest.raises(Unavailable, match="ask for less"), database.one_moment() as select:
+        select(ENDLESS)
+    monkeypatch.setattr(sqlite_readers, "READ_BUDGET_S", PATIENCE_S)
+    with database.one_moment() as select:
+        assert select("SELECT count(*) FROM numbers") == [(0,)]
+    assert len(database._readers._idle) == 1
+
+
+def test_who_waits_for_a_connection_too_long_is_told_so(
+    database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_readers, "READ_BUDGET_S", 0.01)
+    with contextlib.ExitStack() as all_lent:
+        for _ in range(sqlite_readers.MAX_READERS):
+            all_lent.enter_context(database.one_moment())
+        with pytest.raises(Unavailable, match="reading takes longer than"):
+            numbers(database)
+    assert numbers(database) == []
+
+
+def test_queries_call_the_functions_that_were_added(database: SqliteDatabase) -> None:
+    def half(number: int) -> float:
+        return number / 2
+
+    database.add_function(half)
+    assert database.select("SELECT half(7)") == [(3.5,)]
 
 
 def test_closing_folds_the_log_in_though_threads_have_read(path: Path) -> None:
@@ -154,7 +194,7 @@ def test_reads_join_the_files_that_are_attached(tmp_path: Path, database: Sqlite
 
 def test_the_log_stays_small_though_writes_never_pause(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_database, "MAX_LOG_PAGES", 50)
-    monkeypatch.setattr(sqlite_database, "CHECKPOINT_EVERY_S", 0.005)
+    monkeypatch.setattr(sqlite_database, "ATTEND_EVERY_S", 0.005)
     database = SqliteDatabase(path, SCHEMA)
     text = "x" * 20_000
 

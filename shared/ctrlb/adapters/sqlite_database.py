@@ -4,7 +4,7 @@ Writes gather: the first that waits commits everything that waits, in one transa
 pay for one flush of the disk and not for 16. Then it wakes each of them, and the next one leads. (If all
 had to pass one lock to learn that they are done, the slowest would wait twice as long.)
 `synchronous=FULL`: what was answered survives a power cut.
-Checkpoints run on a thread of their own, never on the path of a request.
+A thread of its own makes the checkpoints, never the path of a request, and ends queries whose time is up.
 """
 
 import sqlite3
@@ -16,17 +16,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+from ctrlb.adapters.sqlite_readers import Readers
 from ctrlb.domain.errors import Unavailable
 
-CHECKPOINT_EVERY_S = 0.5
+ATTEND_EVERY_S = 0.5
 BUSY_TIMEOUT_MS = 5_000
 """How long a write waits for another process, such as the command line beside the server."""
 WAL_ATTEMPTS = 500
 WAL_RETRY_AFTER_S = 0.01
-MAX_READERS = 8
-"""Queries under way at once; more wait. They are short, and every connection takes memory."""
 READ_CACHE_KIB = 256
-"""For each of these connections. The system keeps the file's pages, too: four times as much made nothing faster."""
+"""For each connection that reads. The system keeps the file's pages, too: four times as much made nothing faster."""
 WRITE_CACHE_KIB = 16_384
 MAX_LOG_PAGES = 8_192
 """32 MiB: how long the write-ahead log may grow while writes never pause, before they are made to."""
@@ -94,8 +93,8 @@ class SqliteDatabase:
         """
         self._path = path
         self._attach = attach or {}
-        self._idle_readers: deque[sqlite3.Connection] = deque()
-        self._turn_to_read = threading.BoundedSemaphore(MAX_READERS)
+        self._functions: list[Callable[..., object]] = []
+        self._readers = Readers(self._connect_reader)
         self._waiting: deque[_Write[Any]] = deque()
         self._leader: _Write[Any] | None = None
         self._queue_lock = threading.Lock()
@@ -110,11 +109,18 @@ class SqliteDatabase:
             self._writer.executescript(f"BEGIN IMMEDIATE; {schema}; COMMIT")
         except sqlite3.Error as error:
             raise Unavailable(f"{path} cannot be opened ({error})") from error
-        self._checkpointer = threading.Thread(target=self._checkpoint, name=f"checkpoint {path.name}", daemon=True)
-        self._checkpointer.start()
+        self._attendant = threading.Thread(target=self._attend, name=f"attend {path.name}", daemon=True)
+        self._attendant.start()
+
+    def add_function(self, function: Callable[..., object]) -> None:
+        """Let queries call the function by its name. No query may have run yet."""
+        self._functions.append(function)
 
     def select(self, statement: str, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
-        """All rows of a query, over every write that has returned. Raises Unavailable when it cannot be read."""
+        """All rows of a query, over every write that has returned.
+
+        Raises Unavailable when it cannot be read, or not in READ_BUDGET_S.
+        """
         with self._reader() as reader:
             return reader.execute(statement, parameters).fetchall()
 
@@ -123,11 +129,7 @@ class SqliteDatabase:
         """Queries that all see the file as it is at the first of them. No `select` may stand within."""
         with self._reader() as reader:
             reader.execute("BEGIN")
-            try:
-                yield lambda statement, parameters=(): reader.execute(statement, parameters).fetchall()
-            finally:
-                if reader.in_transaction:
-                    reader.execute("ROLLBACK")
+            yield lambda statement, parameters=(): reader.execute(statement, parameters).fetchall()
 
     def write(self, job: Callable[[sqlite3.Connection], T]) -> T:
         """Run `job` alone in a transaction and return its result once that is on the disk.
@@ -152,9 +154,8 @@ class SqliteDatabase:
     def close(self) -> None:
         """Fold the write-ahead log into the file and close. No call may be under way."""
         self._closed.set()
-        self._checkpointer.join()
-        for reader in self._idle_readers:
-            reader.close()
+        self._attendant.join()
+        self._readers.close()
         with suppress(sqlite3.Error):  # the disk is full, say: the log is read at the next opening
             self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._writer.close()
@@ -168,28 +169,20 @@ class SqliteDatabase:
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
-        """A reading connection for one caller: the last one used, whose cache is warm, or a new one if all are busy.
-
-        So there are as many as ever read at once, which is far fewer than there are threads.
-        """
         try:
-            with self._turn_to_read:
-                reader = self._take_reader()
-                try:
-                    yield reader
-                finally:
-                    self._idle_readers.append(reader)
+            with self._readers.lend() as reader:
+                yield reader
         except sqlite3.Error as error:
             if _is_outage(error):
                 raise _unavailable("read", error) from error
             raise
 
-    def _take_reader(self) -> sqlite3.Connection:
-        with suppress(IndexError):
-            return self._idle_readers.pop()
+    def _connect_reader(self) -> sqlite3.Connection:
         reader = self._connect(READ_CACHE_KIB)
         for name, path in self._attach.items():
             reader.execute(f"ATTACH DATABASE ? AS {name}", (str(path),))
+        for function in self._functions:
+            reader.create_function(function.__name__, -1, function)
         reader.execute("PRAGMA query_only=ON")
         return reader
 
@@ -235,9 +228,10 @@ class SqliteDatabase:
         except sqlite3.Error:
             return  # every write of it has failed already; the next one finds the transaction open and comes here
 
-    def _checkpoint(self) -> None:
+    def _attend(self) -> None:
         connection = self._connect(READ_CACHE_KIB)
-        while not self._closed.wait(CHECKPOINT_EVERY_S):
+        while not self._closed.wait(ATTEND_EVERY_S):
+            self._readers.stop_late()
             try:
                 _, log_pages, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
                 if log_pages > MAX_LOG_PAGES:
