@@ -153,6 +153,41 @@ def test_a_command_is_found_by_any_part_of_it_in_its_own_case(stores: SessionSto
     assert commands(stores, text) == ([command] if found else [])
 
 
+@pytest.mark.parametrize(
+    ("command", "text", "found"),
+    [
+        ("abc bcd", "abcd", False),
+        ("bca abc cab", "abca", False),
+        ("make " + "test " * 100 + "lint", "test " * 100 + "lint", True),
+        ("make " + "test " * 100 + "lint", "test " * 100 + "link", False),
+        ("make " + "test " * 99 + "lint " + "test " * 100, "test " * 100 + "lint", False),
+    ],
+    ids=map(str, range(5)),
+)
+def test_a_command_that_has_only_the_pieces_of_a_text_is_not_found(
+    stores: SessionStores, command: str, text: str, found: bool
+) -> None:
+    write(stores, ran("s1", 1, command))
+    assert commands(stores, text) == ([command] if found else [])
+
+
+def test_a_phrase_is_found_by_all_of_its_words_however_many(stores: SessionStores) -> None:
+    words = [f"word{number}" for number in range(60)]
+    swapped = [*words[:40], words[41], words[40], *words[42:]]
+    write(stores, said("s1", 1, " ".join(words)), said("s1", 2, " ".join(swapped)), said("s2", 3, " ".join(words)))
+    write(stores, ran("s3", 4, " ".join(words[:30]), body=" ".join(words[30:])))
+    for count in (15, 16, 17, 40):
+        assert search(stores, " ".join(words[:count])) == [("s3", 4), ("s2", 3), ("s1", 2), ("s1", 1)]
+    assert search(stores, " ".join(words[:41])) == [("s3", 4), ("s2", 3), ("s1", 1)]
+    assert search(stores, " ".join(words), session_id="s1") == [("s1", 1)]
+    assert search(stores, " ".join(words), one_per_session=True, limit=1, offset=1) == [("s2", 3)]
+    assert search(stores, " ".join(words[:59]) + " Word60") == []
+    dotted = [f"a.b{number}" for number in range(20)]
+    write(stores, said("s4", 5, " ".join(dotted)))
+    assert search(stores, " ".join(dotted)) == [("s4", 5)]
+    assert search(stores, " ".join([*dotted[:19], "a.b"])) == []
+
+
 def test_commands_are_those_of_the_user_asked_for(stores: SessionStores) -> None:
     write(stores, ran("s1", 1, "make a"))
     write(stores, ran("s2", 2, "make b"), user="bob")

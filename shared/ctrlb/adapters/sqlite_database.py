@@ -93,7 +93,7 @@ class SqliteDatabase:
         """
         self._path = path
         self._attach = attach or {}
-        self._functions: list[Callable[..., object]] = []
+        self._functions: list[Callable[..., float | str | None]] = []
         self._readers = Readers(self._connect_reader)
         self._waiting: deque[_Write[Any]] = deque()
         self._leader: _Write[Any] | None = None
@@ -112,7 +112,7 @@ class SqliteDatabase:
         self._attendant = threading.Thread(target=self._attend, name=f"attend {path.name}", daemon=True)
         self._attendant.start()
 
-    def add_function(self, function: Callable[..., object]) -> None:
+    def add_function(self, function: Callable[..., float | str | None]) -> None:
         """Let queries call the function by its name. No query may have run yet."""
         self._functions.append(function)
 

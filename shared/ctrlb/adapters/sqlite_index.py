@@ -5,8 +5,12 @@ cuts what is already cut at the spaces between. So the semantics are the referen
 
 - `words_<dataset>` has three columns: `runs`, `wholes` (what a term with a dotted word is compared with), and
   `facets`, one word each for the session, the user and the tool, so that filters are part of the match.
-- `commands_<dataset>` has the three-letter pieces of every tool call's folded command, for any part of it;
-  for a part that is shorter, `session_commands` is read through.
+- `commands_<dataset>` has the three-letter pieces of every tool call's folded command, and `session_commands`
+  the command itself. Calls that have some pieces of a text are looked up, and the text is looked for in each;
+  for a text that is shorter than a piece, `session_commands` is read through.
+
+However long a term or a text is, only so much of it is looked up, for what that costs grows with the product of its
+length and that of the longest row.
 
 Both are contentless: to remove a row, FTS5 has to be told the very words that it was added with.
 
@@ -17,6 +21,7 @@ the last id of a page the page's rows can lie.
 
 import hashlib
 import json
+import math
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,7 +30,7 @@ from typing import NamedTuple
 
 from ctrlb.domain.rows import SessionRow
 from ctrlb.domain.session_text import fold, searchable_text
-from ctrlb.domain.words import Term, words_of
+from ctrlb.domain.words import Term, has_term, term_of, words_of
 
 TIME_SHIFT = 20
 """A unit of time is 2**20 µs, about a second: the finer, the larger the index, which keeps differences of ids."""
@@ -33,6 +38,10 @@ SLOT_BITS = 12
 SLOTS = 1 << SLOT_BITS
 LAST_ID = 2**63 - 1
 PIECE_CHARS = 3
+MAX_PIECES = 8
+"""So many pieces of a text are looked up."""
+MAX_PHRASE_WORDS = 16
+"""So many words of a term are looked up; of a longer one, the rest is looked for in the rows that have these."""
 
 _CREATE = (
     """
@@ -41,7 +50,7 @@ CREATE VIRTUAL TABLE words_{dataset} USING fts5(
 )""",
     """
 CREATE VIRTUAL TABLE commands_{dataset} USING fts5(
-    command, content = '', columnsize = 0, tokenize = 'trigram case_sensitive 1'
+    command, content = '', columnsize = 0, detail = none, tokenize = 'trigram case_sensitive 1'
 )""",
     # Each upload adds a segment. Merging more of them at once makes uploads faster by a quarter.
     "INSERT INTO words_{dataset} (words_{dataset}, rank) VALUES ('automerge', 16)",
@@ -62,18 +71,28 @@ _REMOVE_COMMAND = "INSERT INTO commands_{dataset} (commands_{dataset}, rowid, co
 _KEEP_COMMAND = "INSERT INTO session_commands (dataset, id, folded) VALUES ({dataset}, ?, ?)"
 _DROP_COMMAND = "DELETE FROM session_commands WHERE dataset = {dataset} AND id = ? AND folded = ?"
 
-_IN_RANGE = "rowid BETWEEN :low AND :high"
 _OF_USER = """(:user IS NULL OR :user = (
     SELECT owner FROM sessions JOIN session_rows ON session_rows.session = sessions.id WHERE session_rows.id = {id}
 ))"""
-WORD_HITS = f"SELECT rowid AS id FROM words_{{dataset}} WHERE words_{{dataset}} MATCH :match AND {_IN_RANGE}"
+WORD_HITS = (
+    "SELECT rowid AS id FROM words_{dataset} WHERE words_{dataset} MATCH :match AND rowid BETWEEN :low AND :high"
+)
+LONG_PHRASE_HITS = """
+SELECT words.rowid AS id FROM words_{dataset} AS words
+CROSS JOIN session_rows ON session_rows.id = words.rowid
+CROSS JOIN session_texts ON session_texts.number = session_rows.text
+WHERE words_{dataset} MATCH :match AND words.rowid BETWEEN :low AND :high
+    AND has_phrase(session_texts.command, session_texts.body, :text)
+"""
 COMMAND_HITS = f"""
-SELECT rowid AS id FROM commands_{{dataset}} WHERE commands_{{dataset}} MATCH :match AND {_IN_RANGE}
-    AND {_OF_USER.format(id="commands_{dataset}.rowid")}
+SELECT commands.rowid AS id FROM commands_{{dataset}} AS commands
+CROSS JOIN session_commands ON session_commands.dataset = {{dataset}} AND session_commands.id = commands.rowid
+WHERE commands_{{dataset}} MATCH :match AND commands.rowid BETWEEN :low AND :high
+    AND instr(session_commands.folded, :text) AND {_OF_USER.format(id="session_commands.id")}
 """
 SHORT_COMMAND_HITS = f"""
 SELECT id FROM session_commands WHERE dataset = {{dataset}} AND id BETWEEN :low AND :high
-    AND instr(folded, :match) AND {_OF_USER.format(id="session_commands.id")}
+    AND instr(folded, :text) AND {_OF_USER.format(id="session_commands.id")}
 """
 
 
@@ -165,10 +184,24 @@ def remove_entries(connection: sqlite3.Connection, dataset: int, entries: Sequen
 
 
 def match_of_term(term: Term, session_id: str | None, user: str | None, tool: str | None) -> str:
-    """The FTS5 expression for rows that have the term and are of that session, user and tool, where given."""
+    """The FTS5 expression for rows that have the term and are of that session, user and tool, where given.
+
+    Of a term that `is_long`, for rows that may have it.
+    """
     column = "wholes" if term.dotted else "runs"
     facets = [_facet(kind, value) for kind, value in _given(session=session_id, user=user, tool=tool)]
-    return " AND ".join([f'{column} : "{" ".join(term.words)}"', *(f'facets : "{facet}"' for facet in facets)])
+    phrase = " ".join(term.words[:MAX_PHRASE_WORDS])
+    return " AND ".join([f'{column} : "{phrase}"', *(f'facets : "{facet}"' for facet in facets)])
+
+
+def is_long(term: Term) -> bool:
+    """Whether the term's hits are LONG_PHRASE_HITS."""
+    return len(term.words) > MAX_PHRASE_WORDS
+
+
+def has_phrase(command: str, body: str, phrase: str) -> bool:
+    """For LONG_PHRASE_HITS: whether the row with these texts has a term, of whose words the phrase is made."""
+    return has_term(words_of(searchable_text(command, body)), term_of(phrase.split()))
 
 
 def command_text(command: str) -> str:
@@ -177,8 +210,10 @@ def command_text(command: str) -> str:
 
 
 def match_of_command(text: str) -> str:
-    """The FTS5 expression for commands that contain the text, which has PIECE_CHARS characters or more."""
-    return '"' + text.replace('"', '""') + '"'
+    """The FTS5 expression for commands that may contain the text, which has PIECE_CHARS characters or more."""
+    pieces = list(dict.fromkeys(text[at : at + PIECE_CHARS] for at in range(len(text) - PIECE_CHARS + 1)))
+    looked_up = pieces[:: math.ceil(len(pieces) / MAX_PIECES)]
+    return " AND ".join('"' + piece.replace('"', '""') + '"' for piece in looked_up)
 
 
 def _given(**facets: str | None) -> Iterable[tuple[str, str]]:

@@ -54,6 +54,8 @@ class Search:
     hits: str
     """The query of `sqlite_index` that finds the ids."""
     match: str
+    text: str = ""
+    """What hits are to have, where the query cannot tell by `match`."""
     user: str | None = None
     """Whose rows, where the query cannot tell by `match`."""
     order: Order = "newest"
@@ -114,5 +116,12 @@ class _Reader:
         direction, furthest = ("DESC", "max") if self._newest else ("ASC", "min")
         return self._rows_of(
             statement.format(hits=self._hits, direction=direction, furthest=furthest),
-            {"match": self._search.match, "user": self._search.user, "low": ids.low, "high": ids.high, **values},
+            {
+                "match": self._search.match,
+                "text": self._search.text,
+                "user": self._search.user,
+                "low": ids.low,
+                "high": ids.high,
+                **values,
+            },
         )

@@ -9,10 +9,13 @@ from collections.abc import Sequence
 from ctrlb.adapters.sqlite_database import SqliteDatabase
 from ctrlb.adapters.sqlite_index import (
     COMMAND_HITS,
+    LONG_PHRASE_HITS,
     PIECE_CHARS,
     SHORT_COMMAND_HITS,
     WORD_HITS,
     command_text,
+    has_phrase,
+    is_long,
     match_of_command,
     match_of_term,
 )
@@ -43,6 +46,7 @@ class SqliteSessions:
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
+        database.add_function(has_phrase)
 
     def write(self, dataset: Dataset, user: str, rows: Sequence[SessionRow], written_us: int) -> None:
         """See SessionStore.write."""
@@ -78,15 +82,21 @@ class SqliteSessions:
         limit: int,
     ) -> Found:
         """See SessionIndex.search."""
-        match = match_of_term(term, session_id, user, tool)
-        search = Search(WORD_HITS, match, order=order, one_per_session=one_per_session, with_bodies=True)
+        search = Search(
+            LONG_PHRASE_HITS if is_long(term) else WORD_HITS,
+            match_of_term(term, session_id, user, tool),
+            text=" ".join(term.words),
+            order=order,
+            one_per_session=one_per_session,
+            with_bodies=True,
+        )
         return search_page(self._database, dataset, search, offset, limit)
 
     def commands(self, dataset: Dataset, text: str, *, user: str | None, offset: int, limit: int) -> Found:
         """See SessionIndex.commands."""
         text = command_text(text)
         if len(text) < PIECE_CHARS:
-            search = Search(SHORT_COMMAND_HITS, text, user)
+            search = Search(SHORT_COMMAND_HITS, "", text, user)
         else:
-            search = Search(COMMAND_HITS, match_of_command(text), user)
+            search = Search(COMMAND_HITS, match_of_command(text), text, user)
         return search_page(self._database, dataset, search, offset, limit)

@@ -10,6 +10,7 @@ into its words with spaces between them.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -113,7 +114,12 @@ def parse_term(text: str) -> Term:
     longest = max(map(len, words), default=0)
     if longest > MAX_WORD or (longest < MIN_WORD and not _two_letters().search(text)):
         raise Invalid(_REFUSAL)
-    return Term(words, dotted=any("." in word or "+" in word for word in words))
+    return term_of(words)
+
+
+def term_of(words: Sequence[str]) -> Term:
+    """The phrase of these words, which are those of a term."""
+    return Term(tuple(words), dotted=any("." in word or "+" in word for word in words))
 
 
 def has_term(words: Words, term: Term) -> bool:

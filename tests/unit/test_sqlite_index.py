@@ -1,0 +1,50 @@
+"""The search index in SQLite stays quick and small however long a row and what is looked for in it are."""
+
+import resource
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ctrlb.domain.words import parse_term
+from ctrlb.ports import Found
+from tests.contract.session_adapters import SessionStores, sqlite_sessions
+from tests.contract.session_rows import DATASET, NOW_US, ran, said
+from tests.contract.test_session_index import EVERY_HIT
+
+MEBIBYTE = 1024 * 1024
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> Iterator[SessionStores]:
+    with sqlite_sessions(tmp_path) as opened:
+        yield opened
+
+
+def peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024
+
+
+def commands(stores: SessionStores, text: str) -> Found:
+    return stores.index.commands(DATASET, text, user=None, offset=0, limit=10)
+
+
+@pytest.mark.parametrize("text", ["a" * 10_000, "ab" * 5_000], ids=["one letter", "two letters"])
+def test_a_long_text_is_found_in_a_long_command_at_once_and_in_little_memory(stores: SessionStores, text: str) -> None:
+    command = text[:2] * (MEBIBYTE // 2)
+    stores.store.write(DATASET, "ann", [ran("s1", 1, command)], NOW_US)
+    start, before_mb = time.process_time(), peak_mb()
+    assert commands(stores, text).total == 1
+    assert commands(stores, text + "c").total == 0
+    assert time.process_time() - start < 1
+    assert peak_mb() - before_mb < 50
+
+
+def test_a_long_phrase_is_found_in_a_long_body_at_once_and_in_little_memory(stores: SessionStores) -> None:
+    stores.store.write(DATASET, "ann", [said("s1", 1, "aaa " * (MEBIBYTE // 2))], NOW_US)
+    start, before_mb = time.process_time(), peak_mb()
+    for last, total in (("aaa", 1), ("end", 0)):
+        assert stores.index.search(DATASET, parse_term("aaa " * 248 + last), **EVERY_HIT).total == total
+    assert time.process_time() - start < 1
+    assert peak_mb() - before_mb < 150
