@@ -169,6 +169,23 @@ def test_a_claim_that_takes_too_long_promises_nothing(stores: Ports, clock: Hand
         take(stores, "a")
 
 
+def test_no_turn_begins_late(stores: Ports, clock: HandClock) -> None:
+    """The number is always taken, and each look at the record takes a second: it ends long before 16 turns."""
+
+    class SlowAndTaken(AlwaysTaken):
+        reads = 0
+
+        def last(self, run: Run, key: str) -> ClaimRow | None:
+            self.reads += 1
+            clock.move_s(1)
+            return None
+
+    slow = SlowAndTaken(stores.relay)
+    with pytest.raises(Unavailable):
+        take(replace(stores, relay=slow), "a")
+    assert slow.reads == 3
+
+
 def test_a_record_that_is_always_taken_ends_in_a_bound(stores: Ports) -> None:
     with pytest.raises(Unavailable):
         take(replace(stores, relay=AlwaysTaken(stores.relay)), "a")
