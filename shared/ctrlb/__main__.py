@@ -1,4 +1,6 @@
-"""`python -m ctrlb`: serve laptop mode, look after its keys, and make the first key of a deployment in AWS."""
+"""`python -m ctrlb`: serve laptop mode and look after its keys; make the first key of a deployment in AWS; rebuild the
+search index of either.
+"""
 
 import argparse
 import contextlib
@@ -15,10 +17,11 @@ from pydantic import ValidationError
 from ctrlb import __version__, laptop
 from ctrlb.domain.access import Caller
 from ctrlb.domain.errors import CtrlbError
+from ctrlb.domain.rows import Dataset
 from ctrlb.keys import create_key, list_keys, revoke_key
 from ctrlb.models import CreateKeyRequest, ListKeysRequest, RevokeKeyRequest
 from ctrlb.ports import Ports
-from ctrlb.wiring import DATA_FOLDER, deployed, embedded, ports
+from ctrlb.wiring import DATA_FOLDER, deployed, embedded, embedded_search_rebuild, ports, search_rebuild
 from ctrlb.workspaces import admin_of
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -139,12 +142,34 @@ def _sign_in(options: argparse.Namespace) -> int:
     return 0
 
 
+def _rebuild_index(options: argparse.Namespace) -> int:
+    """In AWS where the environment names a deployment's stores, else in the folder, whose server is to be stopped."""
+    deployment = search_rebuild()
+    if deployment is not None:
+        if options.workspace is None:
+            raise laptop.FolderFault("the environment names stores in AWS: name the workspace, too, with --workspace")
+        deployment.run(Dataset(options.workspace, options.dataset), _tell)
+        return 0
+    folder = _folder(options)
+    with laptop.lock_folder(folder), embedded_search_rebuild(folder) as rebuild:
+        rebuild.run(Dataset(options.workspace or laptop.WORKSPACE, options.dataset), _tell)
+    return 0
+
+
+def _tell(line: str) -> None:
+    print(f"ctrlb: {line}", file=sys.stderr, flush=True)
+
+
 def _stores(options: argparse.Namespace) -> contextlib.AbstractContextManager[Ports]:
     """The stores of a folder that a server has made, beside the server if it runs."""
+    return embedded(_folder(options))
+
+
+def _folder(options: argparse.Namespace) -> Path:
     folder = Path(options.data)
     if not (folder / laptop.ENV_FILE).exists():
         raise laptop.FolderFault(f"there is no data in {folder}; `serve` makes it, or name another with --data")
-    return embedded(folder)
+    return folder
 
 
 def _port(text: str) -> int:
@@ -188,6 +213,15 @@ def _parser() -> argparse.ArgumentParser:
     revoke.add_argument("key_id", help="the id that `keys list` shows")
     _add_data(revoke)
     revoke.set_defaults(command=_revoke_key)
+
+    index = commands.add_parser("index", help="look after the search index").add_subparsers(
+        title="commands", required=True
+    )
+    rebuild = index.add_parser("rebuild", help="make a dataset's search index anew from its stored rows")
+    rebuild.add_argument("--dataset", required=True, help="the dataset whose rows are searched in it")
+    rebuild.add_argument("--workspace", help="the workspace of the dataset; in laptop mode there is but one")
+    _add_data(rebuild)
+    rebuild.set_defaults(command=_rebuild_index)
 
     sign_in = commands.add_parser("sign-in", help="print a new one-time sign-in link")
     _add_data(sign_in)

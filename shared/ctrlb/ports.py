@@ -4,7 +4,7 @@
 `Unavailable` when its store does not answer in time; then the caller was promised nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -196,6 +196,17 @@ class Follower(Protocol):
         """Follow the changes of a batch and tell of each, in their order, what became of it.
 
         Taking a change again, or an older one after a newer, changes nothing. May raise Unavailable: then all again.
+        """
+
+
+class SearchRebuild(Protocol):
+    """Makes a dataset's search index anew from its stored rows."""
+
+    def run(self, dataset: Dataset, tell: Callable[[str], None]) -> None:
+        """Rebuild it; `tell` is called with a line now and then, on any thread. Search goes on meanwhile.
+
+        May be ended at any moment, and run again: what was searched before is searched until all is done.
+        Raises Unavailable when it could not be done.
         """
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctrlb.adapters.system import SystemClock, SystemRandomness
-from ctrlb.ports import DeadLetters, Follower, Ports
+from ctrlb.ports import DeadLetters, Follower, Ports, SearchRebuild
 
 if TYPE_CHECKING:
     from ctrlb.adapters.aws_stores import AwsStores
@@ -49,6 +49,29 @@ def runs_follower() -> Follower:
 def dead_letters() -> DeadLetters:
     """Where the streams' functions put what they cannot take."""
     return _aws_stores().dead_letters()
+
+
+def search_rebuild() -> SearchRebuild | None:
+    """What makes search indices anew in the deployment that the environment names; None when it names none."""
+    from ctrlb.adapters.aws_stores import OF_REBUILD, AwsStores
+
+    if not any(os.environ.get(name) for name in OF_REBUILD):
+        return None
+    return AwsStores(os.environ).search_rebuild()
+
+
+@contextlib.contextmanager
+def embedded_search_rebuild(folder: Path) -> Iterator[SearchRebuild]:
+    """What makes laptop mode's search index anew. The server must not be running on the folder."""
+    from ctrlb.adapters.sqlite_database import SqliteDatabase
+    from ctrlb.adapters.sqlite_rebuild import SqliteRebuild
+    from ctrlb.adapters.sqlite_sessions import SESSIONS_SCHEMA
+
+    database = SqliteDatabase(folder / "sessions.db", SESSIONS_SCHEMA)
+    try:
+        yield SqliteRebuild(database)
+    finally:
+        database.close()
 
 
 @functools.cache

@@ -244,7 +244,7 @@ def commands(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> It
 
 @EACH_DOCUMENT
 def test_every_command_line_in_a_document_is_understood(document: Path) -> None:
-    for line in re.findall(r"-m ctrlb ((?:keys|serve|sign-in|workspace)\b[^|`)#\n]*)", document.read_text()):
+    for line in re.findall(r"-m ctrlb ((?:index|keys|serve|sign-in|workspace)\b[^|`)#\n]*)", document.read_text()):
         _parser().parse_args(shlex.split(line))
 
 

@@ -30,6 +30,13 @@ DYNAMODB_CONFIG = Config(
     retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
     tcp_keepalive=True,
 )
+SCAN_CONFIG = Config(
+    connect_timeout=2,
+    read_timeout=20,
+    max_pool_connections=CONNECTIONS,
+    retries={"mode": "standard", "total_max_attempts": 4},
+)
+"""For reading a table through, where nobody waits for each page."""
 S3_CONFIG = Config(
     connect_timeout=1,
     read_timeout=3,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ctrlb.adapters.system import SystemClock, SystemRandomness
+from ctrlb.domain.errors import Invalid
 from ctrlb.ports import (
     DeadLetters,
     Follower,
@@ -14,6 +15,7 @@ from ctrlb.ports import (
     Ports,
     RelayStore,
     RunStore,
+    SearchRebuild,
     SessionIndex,
     SessionStore,
 )
@@ -32,8 +34,11 @@ SEARCH_SERVICE = "SEARCH_SERVICE"
 """How requests to it are signed: `es` for a domain, `aoss` for a serverless collection."""
 DEAD_LETTER_QUEUE = "DEAD_LETTER_QUEUE"
 """The address of the queue for what a stream's function cannot take."""
+OF_REBUILD = (SESSIONS_TABLE, BODIES_BUCKET, SEARCH_URL)
+"""What a rebuild of the search index needs."""
 BULK_TIMEOUT_S = 10.0
 """How long one of at most three answers to a request of the indexer may take."""
+REBUILD_TIMEOUT_S = 30.0
 
 
 class AwsStores:
@@ -131,6 +136,22 @@ class AwsStores:
         from ctrlb.adapters.runs_follower import RunsFollower
 
         return RunsFollower(DynamodbProjections(self._table(RELAY_TABLE)), self._bodies().get)
+
+    def search_rebuild(self) -> SearchRebuild:
+        """Makes a dataset's search index anew from the sessions table. Raises Invalid when a part is not named."""
+        missing = [name for name in OF_REBUILD if not self._variables.get(name)]
+        if missing:
+            raise Invalid(f"the environment names a deployment but for {', '.join(missing)}")
+        from ctrlb.adapters.aws_client import SCAN_CONFIG, connect
+        from ctrlb.adapters.dynamodb_table import Table
+        from ctrlb.adapters.opensearch_indices import OpenSearchIndices
+        from ctrlb.adapters.opensearch_writer import OpenSearchWriter
+        from ctrlb.adapters.search_rebuild import OpenSearchRebuild
+
+        table = Table(connect("dynamodb", SCAN_CONFIG), self._variables[SESSIONS_TABLE])
+        service = self._search(timeout_s=REBUILD_TIMEOUT_S)
+        indices, writer = OpenSearchIndices(service), OpenSearchWriter(service)
+        return OpenSearchRebuild(table, self._bodies().get, indices, writer, self._clock)
 
     def dead_letters(self) -> DeadLetters:
         """The queue for what a stream's function cannot take."""

@@ -127,6 +127,27 @@ class Table:
         parameters = self._query(condition, values, index, consistent, having)
         return sum(page["Count"] for page in self._pages(parameters, None, Select="COUNT"))
 
+    def scan_page(
+        self, having: str, values: Values, *, part: int, parts: int, after: Item | None, limit: int
+    ) -> tuple[list[Item], Item | None]:
+        """Some items of one of the table's `parts`: of the next `limit` items or 1 MB, those that `having` keeps.
+
+        With every write that has returned. The second value is what to go on `after`; None at the part's end.
+        """
+        parameters: dict[str, Any] = {} if after is None else {"ExclusiveStartKey": after}
+        page = self._call(
+            "scan",
+            TableName=self.name,
+            ConsistentRead=True,
+            FilterExpression=having,
+            ExpressionAttributeValues=_placeholders(values),
+            Segment=part,
+            TotalSegments=parts,
+            Limit=limit,
+            **parameters,
+        )
+        return page["Items"], page.get("LastEvaluatedKey")
+
     def _query(
         self, condition: str, values: Values, index: str | None, consistent: bool, having: str | None
     ) -> dict[str, Any]:

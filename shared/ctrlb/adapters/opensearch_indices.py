@@ -66,17 +66,17 @@ class OpenSearchIndices:
         """
         found = self.of(dataset)
         if found.live is None:
-            self.make_live(dataset)
+            self.make_live(dataset, found)
         alias = index_alias(dataset)
         return [alias] if found.next is None else [alias, alias + NEXT]
 
-    def make_live(self, dataset: Dataset) -> None:
-        """Make the dataset's first index; one that another made meanwhile is no error."""
-        self._make(index_alias(dataset), 1, "")
+    def make_live(self, dataset: Dataset, found: DatasetIndices) -> None:
+        """Make an empty index to be searched; one that another made meanwhile is no error."""
+        self._make(index_alias(dataset), found.last_number + 1, "")
 
-    def make_next(self, dataset: Dataset) -> str:
+    def make_next(self, dataset: Dataset, found: DatasetIndices) -> str:
         """Make an empty index to be filled, and return its name."""
-        return self._make(index_alias(dataset), self.of(dataset).last_number + 1, NEXT)
+        return self._make(index_alias(dataset), found.last_number + 1, NEXT)
 
     def progress(self, index: str) -> Any:
         """What was noted last of how far the index is filled; None when nothing was."""

@@ -6,7 +6,11 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ctrlb.adapters.aws_client import S3_CONFIG, answered, connect, refused, unavailable
+from ctrlb.adapters.aws_client import S3_CONFIG, StoreRefused, answered, connect, error_code, refused, unavailable
+
+
+class NoSuchObject(StoreRefused):
+    """There is no object with this key. To callers that may not list the bucket, S3 says that they are not allowed."""
 
 
 class S3Bodies:
@@ -37,4 +41,6 @@ class S3Bodies:
         try:
             return answered(functools.partial(call, Bucket=self._bucket, **parameters))
         except ClientError as error:
+            if error_code(error) == "NoSuchKey":
+                raise NoSuchObject(f"{operation}: NoSuchKey") from error
             raise refused(operation, error) from error

@@ -7,7 +7,7 @@ megabytes. What is not written when the time is up, or behind something to be se
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ctrlb.adapters import dynamodb_keys as places
 from ctrlb.adapters.aws_client import StoreRefused
@@ -27,6 +27,8 @@ BUDGET_S = 30.0
 """No portion is begun later. One takes up to 40 s more of a service that is slow, and the function has 90 s."""
 UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, zlib.error)
 """What an image that is no item of ours makes of an attempt to read it."""
+
+T = TypeVar("T")
 
 _LEFT = Outcome("retry", "left for the next batch")
 
@@ -57,7 +59,7 @@ class SearchFollower:
         """See Follower.take."""
         end_s = self._clock.elapsed_s() + BUDGET_S
         outcomes, wanted = _sorted_out(changes)
-        for portion in _portions(wanted):
+        for portion in portions(wanted, lambda each: body_chars(each.change.fresh)):
             if self._clock.elapsed_s() > end_s:
                 break
             taken = self._take(portion)
@@ -128,11 +130,12 @@ def _sorted_out(changes: Sequence[Change]) -> tuple[dict[int, Outcome], list[_Nu
     return outcomes, sorted(last.values(), key=lambda each: each.number)
 
 
-def _portions(wanted: Sequence[_Numbered]) -> Iterator[list[_Numbered]]:
-    portion: list[_Numbered] = []
+def portions(wanted: Sequence[T], chars_of: Callable[[T], int]) -> Iterator[list[T]]:
+    """What is wanted, so much at a time as has PORTION_CHARS together, or a single longer one."""
+    portion: list[T] = []
     chars = 0
     for each in wanted:
-        size = _body_chars(each.change)
+        size = chars_of(each)
         if portion and chars + size > PORTION_CHARS:
             yield portion
             portion, chars = [], 0
@@ -142,9 +145,9 @@ def _portions(wanted: Sequence[_Numbered]) -> Iterator[list[_Numbered]]:
         yield portion
 
 
-def _body_chars(change: Change) -> int:
-    """About how long the row's body is; an image that does not say is read with the others."""
+def body_chars(image: Image | None) -> int:
+    """How long the row's body is; a row that does not say so is no longer than an item."""
     try:
-        return number(change.fresh, "body_len") if change.fresh else 0
+        return number(image, "body_len") if image else 0
     except UNREADABLE:
         return 0
