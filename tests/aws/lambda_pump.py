@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from tests.template import RESOURCES
+
 Record: TypeAlias = dict[str, Any]
 Function: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 
@@ -103,6 +105,44 @@ class LambdaPump:
 
     def _discard(self, records: Sequence[Record], cause: str) -> None:
         self.discarded.append(Discarded(tuple(place_of(record) for record in records), cause))
+
+
+def mapped(name: str) -> tuple[Rules, Callable[[Record], bool]]:
+    """The rules and the filter of an event source mapping of template.yaml."""
+    properties = RESOURCES[name]["Properties"]
+    patterns = [json.loads(each["Pattern"]) for each in properties["FilterCriteria"]["Filters"]]
+    rules = Rules(
+        properties["BatchSize"],
+        properties.get("MaximumRetryAttempts"),
+        properties["MaximumRecordAgeInSeconds"],
+        properties["BisectBatchOnFunctionError"],
+    )
+    return rules, lambda record: any(matches(pattern, record) for pattern in patterns)
+
+
+def matches(pattern: Mapping[str, Any], found: Any) -> bool:
+    """Whether the record has what the pattern of a filter asks for, by the rules that ours use."""
+    return all(
+        matches(each, _part(found, name))
+        if isinstance(each, dict)
+        else any(_allows(rule, found, name) for rule in each)
+        for name, each in pattern.items()
+    )
+
+
+def _allows(rule: Any, found: Any, name: str) -> bool:
+    value = _part(found, name)
+    if not isinstance(rule, dict):
+        return bool(value == rule)
+    [(kind, wanted)] = rule.items()
+    if kind == "exists":
+        return bool((value is not None) == wanted)
+    assert kind == "prefix", f"the pump does not know the rule {kind}"
+    return isinstance(value, str) and value.startswith(wanted)
+
+
+def _part(found: Any, name: str) -> Any:
+    return found.get(name) if isinstance(found, dict) else None
 
 
 def place_of(record: Record) -> str:

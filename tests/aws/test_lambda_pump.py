@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.aws.lambda_pump import Discarded, LambdaPump, Record, Rules, place_of
+from tests.aws.lambda_pump import Discarded, LambdaPump, Record, Rules, mapped, place_of
 
 NOW_S = 1_793_000_000.0
 
@@ -55,6 +56,31 @@ def test_a_record_that_is_too_old_is_given_up() -> None:
     pumped.deliver(records(1, NOW_S - 61) + records(2, NOW_S - 59))
     assert pumped.discarded == [Discarded(("000",), "RecordAgeExceeded")]
     assert pumped.invocations == [["000", "001"]]
+
+
+@pytest.mark.parametrize(
+    ("mapping", "sk", "image", "delivered"),
+    [
+        ("IndexRowsOfSessions", "row#0000000000000001#0000000000", {"block_type": {"S": "text"}}, True),
+        ("IndexRowsOfSessions", "row#0000000000000001#0000000000", None, True),
+        ("IndexRowsOfSessions", "head", {"belongs_to": {"S": "ann"}}, False),
+        ("ProjectRunsOfSessions", "row#0000000000000001#0000000000", {"run_id": {"S": "nightly"}}, True),
+        ("ProjectRunsOfSessions", "row#0000000000000001#0000000000", {"block_type": {"S": "text"}}, False),
+        ("ProjectRunsOfSessions", "row#0000000000000001#0000000000", None, False),
+        ("ProjectRunsOfSessions", "head", {"belongs_to": {"S": "ann"}}, False),
+        ("ProjectRunsOfRelay", "claim#00#0000000000", {"kind": {"S": "HOLD"}}, True),
+        ("ProjectRunsOfRelay", "event#0001#x", {"kind": {"S": "NOTE"}}, True),
+        ("ProjectRunsOfRelay", "head", {"events": {"N": "1"}}, False),
+        ("ProjectRunsOfRelay", "agent#00#", {"user": {"S": "ann"}}, False),
+        ("ProjectRunsOfRelay", "key#1:k", {"user": {"S": "ann"}}, False),
+    ],
+)
+def test_the_filters_of_the_template_deliver_the_rows_that_a_function_is_for(
+    mapping: str, sk: str, image: dict[str, Any] | None, delivered: bool
+) -> None:
+    _, wanted = mapped(mapping)
+    change = {"Keys": {"pk": {"S": "p"}, "sk": {"S": sk}}, **({} if image is None else {"NewImage": image})}
+    assert wanted({"eventName": "INSERT", "dynamodb": change}) == delivered
 
 
 @settings(derandomize=True, max_examples=200, deadline=None)
