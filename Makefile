@@ -4,12 +4,19 @@ PYTHON ?= python3
 PORT ?= 8321
 DATA ?= .ctrlb
 
+# What `make deploy` calls the stack, and the template's parameters that are not to have their defaults.
+STACK ?= ctrlb
+PARAMETERS ?=
+# What the functions run on. This Python must be here, for it compiles them.
+RUNTIME ?= python3.13
+ARCHITECTURE ?= arm64
+
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help run test test-slow test-opensearch test-emulator check bench costs lock clean
+.PHONY: help run test test-slow test-opensearch test-emulator e2e check bench costs build deploy lock clean
 
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # glibc gives each thread an arena of memory, which keeps what the thread's largest upload took: 80 MB over time.
 run: .venv/ready ## Serve everything on this machine: PORT=8321 DATA=.ctrlb
@@ -27,6 +34,9 @@ test-opensearch: .venv-dev/ready ## Run the tests on a real OpenSearch node: nee
 test-emulator: .venv-dev/ready .venv-emulator/ready ## Run the tests on an emulator of AWS, which they start
 	.venv-dev/bin/python -m pytest -m emulator
 
+e2e: .venv-dev/ready .venv-emulator/ready .venv-sam/ready ## Deploy the template to an emulator and run every deployment's tests on it
+	.venv-dev/bin/python -m tests.e2e
+
 check: .venv-dev/ready ## Lint and type-check the code and the template
 	.venv-dev/bin/ruff check
 	.venv-dev/bin/ruff format --check
@@ -39,33 +49,45 @@ bench: .venv-dev/ready ## Measure beside the floor; writes docs/performance.md
 costs: .venv-dev/ready ## Count what each operation costs in AWS; writes docs/costs.md
 	PYTHONPATH=shared .venv-dev/bin/python -m tests.aws.costs
 
+# Without a container. Only the services of botocore that are used are kept, and every module is compiled.
+build: .venv-sam/ready ## Build what `make deploy` deploys: RUNTIME=python3.13 ARCHITECTURE=arm64
+	@command -v "$(RUNTIME)" >/dev/null || { echo "There is no $(RUNTIME) here: install it, or name another the functions are to run on, as in RUNTIME=python3.12" >&2; exit 1; }
+	SAM_CLI_TELEMETRY=0 .venv-sam/bin/sam build --parameter-overrides Runtime=$(RUNTIME) Architecture=$(ARCHITECTURE)
+	$(RUNTIME) infra/finish_build.py .aws-sam/build
+
+deploy: build ## Deploy to AWS, with the credentials and region of the environment: STACK=ctrlb PARAMETERS="Stage=prod …"
+	SAM_CLI_TELEMETRY=0 .venv-sam/bin/sam deploy --stack-name "$(STACK)" --resolve-s3 --capabilities CAPABILITY_IAM \
+		--no-fail-on-empty-changeset --parameter-overrides Runtime=$(RUNTIME) Architecture=$(ARCHITECTURE) $(PARAMETERS)
+
 # One resolution for every Python from 3.11 on: the server's, then the layer's and the developers' held to it.
 lock: .venv-dev/ready ## Renew the locked versions from pyproject.toml
 	$(compile) pyproject.toml --upgrade --extra laptop --output-file requirements/run.txt
 	$(compile) pyproject.toml --upgrade --constraints requirements/run.txt --output-file shared/requirements.txt
 	$(compile) pyproject.toml --upgrade --constraints requirements/run.txt --extra laptop --group dev --output-file requirements/dev.txt
 	$(compile) --group emulator --upgrade --output-file requirements/emulator.txt
+	$(compile) --group sam --upgrade --output-file requirements/sam.txt
 
 compile = .venv-dev/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock"
 
 clean: ## Remove the environments and caches, but no data
-	rm -rf .venv .venv-dev .venv-emulator .aws-sam .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf .venv .venv-dev .venv-emulator .venv-sam .aws-sam .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache dist
 	find bench functions shared tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment is whole once it has its `ready`, written last. It is made anew when its lock changes, or its Python does.
 .venv/ready: requirements/run.txt .venv/bin/python
 .venv-dev/ready: requirements/dev.txt .venv-dev/bin/python
 .venv-emulator/ready: requirements/emulator.txt .venv-emulator/bin/python
+.venv-sam/ready: requirements/sam.txt .venv-sam/bin/python
 
-.venv/ready .venv-dev/ready .venv-emulator/ready:
+.venv/ready .venv-dev/ready .venv-emulator/ready .venv-sam/ready:
 	@command -v "$(PYTHON)" >/dev/null || { echo "There is no $(PYTHON) here: install Python 3.11 or newer, or name one with PYTHON=…" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed, and $(PYTHON) is $$("$(PYTHON)" -V 2>&1): name another, as in PYTHON=python3.12" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) lacks the venv module: install it (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
 	@echo "Setting up $(@D), once …"
 	@"$(PYTHON)" -m venv --clear $(@D)
-	@$(@D)/bin/python -m pip install --quiet --require-hashes -r $<
+	@$(@D)/bin/python -m pip install --quiet --require-hashes --no-deps -r $<
 	@cd $(@D)/lib/python3.*/site-packages && echo ../../../../shared > ctrlb.pth
 	@touch $@
 
-.venv/bin/python .venv-dev/bin/python .venv-emulator/bin/python: ;
+.venv/bin/python .venv-dev/bin/python .venv-emulator/bin/python .venv-sam/bin/python: ;

@@ -186,7 +186,9 @@ def test_two_agents_that_edited_one_path_are_found(http: httpx2.Client, run_id: 
     upload(http, edit(two, "agent-b", run_id, 4, "/work/app/src/app.py", cwd="/work/app"))
 
     def look() -> None:
-        (finding,) = [found for found in page(http, run_id)["detectors"] if found["detector"] == "duplicate_edit"]
+        found = [each for each in page(http, run_id)["detectors"] if each["detector"] == "duplicate_edit"]
+        assert len(found) == 1
+        finding = found[0]
         assert finding["key"] == "path:src/app.py"
         assert finding["agents"] == ["agent-a", "agent-b"]
         assert "agent-a" in finding["message"]

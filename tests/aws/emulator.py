@@ -26,14 +26,14 @@ class Emulator:
 
     url: str
 
-    def __init__(self, folder: Path) -> None:
-        """Start it with its log in `folder`. Raises ToolMissing, or RuntimeError with its log."""
+    def __init__(self, folder: Path, **settings: str) -> None:
+        """Start it with its log in `folder`, and with settings of its own. Raises ToolMissing, or RuntimeError."""
         if not PROGRAM.exists():
             raise ToolMissing("the emulator is not installed: `make test-emulator` does that")
         port = _free_port()
         self.url = f"http://127.0.0.1:{port}"
         self._log = folder / "emulator.log"
-        settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "SFTP_ENABLED": "0", "IOT_MTLS_ENABLED": "0"}
+        settings |= {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "SFTP_ENABLED": "0", "IOT_MTLS_ENABLED": "0"}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [PROGRAM], env={**os.environ, **settings}, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder
@@ -53,6 +53,11 @@ class Emulator:
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
         }
+
+    def faults(self) -> str:
+        """What its log says went wrong."""
+        lines = self._log.read_text(errors="replace").splitlines()
+        return "\n".join(line for line in lines if " ERROR " in line)[-LOG_TAIL_CHARS:]
 
     def stop(self) -> None:
         """End the process, and with it all that it kept."""

@@ -2,6 +2,7 @@
 
 import json
 import socket
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -182,14 +183,14 @@ def _by_hand(mcp: McpDoor, headers: str) -> tuple[str, str, str]:
     """The head and body of the answer to a call of peers, as they came: clients tidy up what they send and get."""
     if not mcp.url.startswith("http://"):
         pytest.skip("the request is written by hand, which takes a plain connection")
-    host, _, port = mcp.url.removeprefix("http://").partition(":")
+    where = urlsplit(mcp.url)
     params = {"_meta": META, "name": "peers", "arguments": {"run_id": "run-1"}}
     content = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
     request = (
-        f"POST /mcp HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {len(content)}\r\n"
-        f"Authorization:  Bearer {mcp.key} \r\n{headers}\r\n{content}"
+        f"POST {where.path}/mcp HTTP/1.1\r\nHost: {where.hostname}\r\nConnection: close\r\n"
+        f"Content-Length: {len(content)}\r\nAuthorization:  Bearer {mcp.key} \r\n{headers}\r\n{content}"
     )
-    with socket.create_connection((host, int(port)), timeout=TIMEOUT_S) as connection:
+    with socket.create_connection((where.hostname, where.port or 80), timeout=TIMEOUT_S) as connection:
         connection.sendall(request.encode())
         return b"".join(iter(lambda: connection.recv(65_536), b"")).decode().partition("\r\n\r\n")
 

@@ -1,0 +1,74 @@
+"""After `sam build`: make what it built start faster. Run it by the Python that the functions will run on.
+
+- Of botocore only the services that the package calls are kept: the rest is most of what Lambda would fetch.
+- Modules are compiled, since Lambda's file system is read-only and every cold start would compile them anew. They are
+  not checked against their sources, whose times packing changes.
+- The layer's digest is written beside the handlers, so that a change of the layer alone publishes new versions.
+"""
+
+import argparse
+import compileall
+import hashlib
+import py_compile
+import shutil
+import sys
+from pathlib import Path
+
+SERVICES = ("dynamodb", "s3", "sqs", "sts")
+LAYER = "SharedLayer"
+DIGEST = "layer.sha256"
+
+
+def main() -> None:
+    """Finish the build in the folder that is named."""
+    parser = argparse.ArgumentParser(description="Make what `sam build` built start faster.")
+    parser.add_argument("build", type=Path, help="the folder of the build")
+    finish(parser.parse_args().build)
+
+
+def finish(build: Path) -> None:
+    """Trim, compile and mark the build. A second time changes nothing."""
+    packages = build / LAYER / "python"
+    if not packages.is_dir():
+        sys.exit(f"there is no {LAYER} in {build}: build first")
+    trim(packages / "botocore" / "data")
+    functions = sorted(path for path in build.iterdir() if path.is_dir() and path.name != LAYER)
+    digest = digest_of(packages)
+    for function in functions:
+        (function / DIGEST).write_text(digest + "\n")
+    for folder in (packages, *functions):
+        compiled(folder)
+
+
+def trim(data: Path) -> None:
+    """Remove the descriptions of the services that are not called; what is beside them is for all."""
+    for service in data.iterdir():
+        if service.is_dir() and service.name not in SERVICES:
+            shutil.rmtree(service)
+
+
+def digest_of(folder: Path) -> str:
+    """One digest of the names and contents of all that is in the folder, but for what was compiled."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.suffix != ".pyc":
+            name = path.relative_to(folder).as_posix().encode()
+            digest.update(b"%d:%b,%d:" % (len(name), name, path.stat().st_size))
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def compiled(folder: Path) -> None:
+    """Compile the modules, in place of what was compiled before. Some packages carry files that are no Python."""
+    for cache in folder.rglob("__pycache__"):
+        shutil.rmtree(cache)
+    compileall.compile_dir(
+        folder,
+        quiet=2,
+        stripdir=folder,
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+
+
+if __name__ == "__main__":
+    main()
