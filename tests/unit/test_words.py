@@ -5,11 +5,13 @@ import time
 import unicodedata
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ctrlb.domain import term_places
 from ctrlb.domain.errors import Invalid
 from ctrlb.domain.session_text import searchable_text
 from ctrlb.domain.term_places import find_term
@@ -19,6 +21,8 @@ VECTORS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent.parent / "data" / "search_words.json").read_text(encoding="utf-8")
 )["cases"]
 LETTERS = "abAB09zé.+.+ _-,…Σİßя\u0301\n"
+STRAY = "検索エか\u309a\u0e31\u0e48"
+TEXTS = st.lists(st.text(LETTERS + STRAY, max_size=12) | st.just("+" * 60), max_size=4).map("".join)
 SCRIPTS = "検索エーกำပြ々、"
 SCRIPT_NAMES = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
@@ -92,18 +96,25 @@ def test_every_letter_of_a_script_without_spaces_is_a_word(text: str) -> None:
 
 
 @settings(derandomize=True, max_examples=1_000, deadline=None)
-@given(text=st.text(LETTERS + "検索エ", max_size=40), start=st.integers(0, 40), size=st.integers(2, 12))
-def test_a_term_is_found_in_a_text_exactly_when_it_hits_it(text: str, start: int, size: int) -> None:
+@given(text=TEXTS, start=st.integers(0, 40), size=st.integers(2, 12), part=st.sampled_from([1, 3, 4_096]))
+@example(text="か\u309a1.2", start=2, size=3, part=4_096)
+@example(text=f"x{'+' * 60}1.2 y 1.2", start=61, size=3, part=4_096)
+@example(text="検\u0e31\u0301索 検索", start=5, size=2, part=4_096)
+def test_a_term_is_found_in_a_text_exactly_when_it_hits_it(text: str, start: int, size: int, part: int) -> None:
     text = plain(text)
     for words in (text[start : start + size], "aab", "検索", "a.b"):
         try:
             term = parse_term(words)
         except Invalid:
             continue
-        place = find_term(text, term)
+        with mock.patch.object(term_places, "FIRST_PART_CHARS", part):
+            place = find_term(text, term)
         assert (place is not None) == has_term(words_of(text), term)
         if place is not None:
-            assert has_term(words_of(text[slice(*place)]), term)
+            found = words_of(text[slice(*place)])
+            assert (found.wholes if term.dotted else found.runs).split() == list(term.words)
+            assert has_term(words_of(text[: place[1]]), term)
+            assert not has_term(words_of(text[: place[0]]), term)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ from ctrlb.domain.normal_form import marks, nfc
 MIN_WORD = 3
 MAX_WORD = 50
 """Longer words (encoded data, mostly) are not kept, but keep their place: what stood around them is not adjacent."""
+APART = "\x00"
+"""Stands around each letter of a script without spaces while a text is cut; no plain text has it of its own."""
 _DROPPED = "+"
 """Stands where a longer word was. No term can hold it, since no word starts with a plus."""
 _REFUSAL = f"term needs a word of {MIN_WORD} to {MAX_WORD} letters, digits, . or +"
@@ -39,6 +41,10 @@ SCRIPTS_WITHOUT_SPACES = "".join(
     )
 )
 _OF_SCRIPTS_WITHOUT_SPACES = re.compile(f"[{SCRIPTS_WITHOUT_SPACES}][^\\x00-\\x7f]*")
+
+# A run that is both is cut at every character. No mark is in `\w`.
+_SCRIPT = re.compile(f"[{SCRIPTS_WITHOUT_SPACES}]*")
+_LETTERS = re.compile(r"\w*")
 
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # colours, cursor movements
@@ -128,26 +134,47 @@ def has_term(words: Words, term: Term) -> bool:
     return f" {' '.join(term.words)} " in f" {' '.join(column.split())} "
 
 
+def letters_apart(text: str) -> str:
+    """A plain text with APART around each letter of a script without spaces, and spaces for signs beyond ASCII."""
+    if text.isascii():
+        return text
+    return _separators().sub(" ", _OF_SCRIPTS_WITHOUT_SPACES.sub(_apart, lower(text)))
+
+
+def words_in_place(apart: str, dotted: bool) -> str:
+    """What `words_of` says of a text whose `letters_apart` this is: its wholes if dotted, else its runs.
+
+    After the space that comes first, each letter of a word is where it is in `apart`; words may be of any length.
+    """
+    wholes = _OUTSIDE_WORDS.sub(_as_many_spaces, _between_spaces(apart))
+    return wholes if dotted else wholes.replace(".", " ").replace("+", " ")
+
+
 def _spaced(text: str) -> str:
     """The words of a plain text in lower case, of any length, with one space or more around each."""
-    if not text.isascii():
-        text = lower(text)
-        text = _OF_SCRIPTS_WITHOUT_SPACES.sub(_apart, text)
-        text = _separators().sub(" ", text)
-    return _OUTSIDE_WORDS.sub(" ", f" {text} ".encode().translate(_WORD_BYTES).decode())
+    return _OUTSIDE_WORDS.sub(" ", _between_spaces(letters_apart(text)))
 
 
-def letter() -> str:
+def _between_spaces(apart: str) -> str:
+    """The text in lower case, with spaces for ASCII that is in no word, and one before and after it."""
+    return f" {apart} ".encode().translate(_WORD_BYTES).decode()
+
+
+def _as_many_spaces(found: re.Match[str]) -> str:
+    return " " * len(found[0])
+
+
+def _letter() -> str:
     """The pattern of a letter of a script without spaces, with its marks."""
     return rf"(?=\w)[{SCRIPTS_WITHOUT_SPACES}][{marks()}]*"
 
 
 def _apart(found: re.Match[str]) -> str:
-    """Each letter of a script without spaces with a space before and after it; of the others, none."""
+    """Each letter of a script without spaces with APART before and after it, a space for what is none of its."""
     text = found[0]
-    if _foreign_or_mark().search(text):
-        return _letters().sub(r" \1 ", text)
-    return f" {' '.join(text)} "
+    if _SCRIPT.fullmatch(text) is None or _LETTERS.fullmatch(text) is None:
+        return _letters().sub(lambda part: f"{APART}{part[1]}{APART}" if part[1] else " ", text)
+    return f"{APART}{APART.join(text)}{APART}"
 
 
 @cache
@@ -159,15 +186,9 @@ def _separators() -> re.Pattern[str]:
 @cache
 def _letters() -> re.Pattern[str]:
     """A letter of a script without spaces, as group 1; or what else those scripts have, which is in no word."""
-    return re.compile(rf"({letter()})|[{SCRIPTS_WITHOUT_SPACES}]")
-
-
-@cache
-def _foreign_or_mark() -> re.Pattern[str]:
-    """What keeps a run from being cut at every character."""
-    return re.compile(rf"[^{SCRIPTS_WITHOUT_SPACES}]|[{marks()}]")
+    return re.compile(rf"({_letter()})|[{SCRIPTS_WITHOUT_SPACES}]")
 
 
 @cache
 def _two_letters() -> re.Pattern[str]:
-    return re.compile(f"(?:{letter()}){{2}}")
+    return re.compile(f"(?:{_letter()}){{2}}")
