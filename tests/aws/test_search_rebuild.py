@@ -19,11 +19,12 @@ from ctrlb.adapters.opensearch_indices import OpenSearchIndices
 from ctrlb.adapters.opensearch_writer import OpenSearchWriter
 from ctrlb.adapters.search_rebuild import OpenSearchRebuild
 from ctrlb.adapters.system import SystemClock
-from ctrlb.domain.errors import Unavailable
+from ctrlb.domain.errors import NotFound, Unavailable
+from ctrlb.domain.rows import Dataset
 from ctrlb.domain.search_documents import Document, document_id, index_alias
 from ctrlb.domain.streams import DONE, Outcome
 from tests.aws.lambda_pump import Rules
-from tests.aws.search_gate import Gate, answers, half_answers, open_gate
+from tests.aws.search_gate import Gate, Request, answers, half_answers, open_gate, passed
 from tests.aws.stores import client, made_bucket, table_name
 from tests.aws.streamed import PATIENT_S, Indexed, deployed
 from tests.contract.session_rows import NOW_US, said
@@ -199,6 +200,56 @@ def test_the_command_killed_in_the_middle_goes_on_and_ends(
     assert "541 of them read from the table" in done.stderr
     assert len(indexed.found("words")) == 541
     assert names(indexed) == {"v2": [""]}
+
+
+@pytest.mark.parametrize(
+    ("started", "number"),
+    [
+        pytest.param("before", 0, id="asked before"),
+        pytest.param("during", 0, id="for the old index"),
+        pytest.param("during", 1, id="for the new index"),
+    ],
+)
+def test_a_request_of_the_stream_that_is_late_loses_nothing(
+    indexed: Indexed, gate: Gate, started: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It asked for the indices before the rebuild, or during it, and writes when the rebuild is over."""
+    handler = deployed("index_rows", indexed.folder, monkeypatch, SEARCH_URL=gate.url)
+    monkeypatch.setattr(indexed, "handler", handler)
+    held, go_on = threading.Event(), threading.Event()
+
+    def late(request: Request) -> None:
+        held.set()
+        go_on.wait(KILL_TIMEOUT_S)
+        passed(request)
+
+    gate.fates = [*([passed] * number), late]
+    indexed.write([said("one", 5, "words again")], NOW_US + 2)
+    stream = threading.Thread(target=indexed.follow)
+
+    lock = threading.Lock()
+
+    def start() -> None:
+        with lock:
+            if not held.is_set():
+                stream.start()
+                assert held.wait(KILL_TIMEOUT_S)
+
+    if started == "before":
+        start()
+    rebuild(indexed, before=start)
+    go_on.set()
+    stream.join()
+    assert sorted(indexed.found("words")) == sorted(_bodies(indexed))
+    assert "words again" in indexed.found("words")
+    assert indexed.pump.discarded == []
+    assert names(indexed) == {"v2": [""]}
+
+
+def test_a_dataset_that_nobody_uploaded_to_is_refused_by_name(indexed: Indexed) -> None:
+    with pytest.raises(NotFound, match="nothing was uploaded to a dataset agent_session of a workspace acme"):
+        rebuild_of(indexed).run(Dataset("acme", "agent_session"), print)
+    assert indexed.service.ask("GET", f"/{index_alias(Dataset('acme', 'agent_session'))}-*").content == {}
 
 
 def test_a_busy_service_is_waited_for(indexed: Indexed, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,6 +119,8 @@ class AwsStores:
         if not url:
             raise RuntimeError(f"no search index is configured: {SEARCH_URL} says where it is")
         credentials, region = account()
+        if credentials is None:
+            raise Invalid("the environment has no credentials of AWS")
         service = self._variables.get(SEARCH_SERVICE, "es")
         return OpenSearch(url, Signing(credentials, region, service), **bounds)
 

@@ -25,6 +25,10 @@ REFUSED_FOR_NOW = BUSY | {401, 403, 408}
 """Access that is not set up, or an index that is closed to writes because its disk is full: somebody sees to it."""
 
 
+class SearchRefused(RuntimeError):
+    """The service calls a request wrong: a fault of the code, or of how the service was set up."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What the service answered."""

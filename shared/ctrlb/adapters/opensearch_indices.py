@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ctrlb.adapters.opensearch import Answer, OpenSearch
+from ctrlb.adapters.opensearch import Answer, OpenSearch, SearchRefused
 from ctrlb.domain.rows import Dataset
 from ctrlb.domain.search_documents import index_alias
 
@@ -135,5 +135,5 @@ def _reason(answer: Answer) -> str:
     return str(error.get("type")) if isinstance(error, Mapping) else "no reason"
 
 
-def _refused(method: str, path: str, answer: Answer) -> RuntimeError:
-    return RuntimeError(f"the search index answered {answer.status} to {method} {path}: {_reason(answer)}")
+def _refused(method: str, path: str, answer: Answer) -> SearchRefused:
+    return SearchRefused(f"the search index answered {answer.status} to {method} {path}: {_reason(answer)}")

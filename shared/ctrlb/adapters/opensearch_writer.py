@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ctrlb.adapters.opensearch import REFUSED_FOR_NOW, OpenSearch, json_bytes
+from ctrlb.adapters.opensearch import REFUSED_FOR_NOW, OpenSearch, SearchRefused, json_bytes
 from ctrlb.adapters.opensearch_indices import NEXT, OpenSearchIndices
 from ctrlb.domain.errors import Unavailable
 from ctrlb.domain.rows import Dataset
@@ -76,7 +76,7 @@ class OpenSearchWriter:
         if answer.status == 404:
             return {line.number: Outcome("retry", "the index is gone, or another took its place") for line in piece}
         if answer.status != 200:
-            raise RuntimeError(f"the search index answered {answer.status} to a bulk request")
+            raise SearchRefused(f"the search index answered {answer.status} to a bulk request")
         results = [next(iter(item.values())) for item in answer.content["items"]]
         return {line.number: _outcome(result) for line, result in zip(piece, results, strict=True)}
 

@@ -9,11 +9,13 @@ How far the reading is stands with the new index, so that whoever ends it, and w
 
 from collections.abc import Callable
 
+from ctrlb.adapters.aws_client import StoreRefused
 from ctrlb.adapters.dynamodb_table import Table
+from ctrlb.adapters.opensearch import SearchRefused
 from ctrlb.adapters.opensearch_indices import OpenSearchIndices
 from ctrlb.adapters.opensearch_writer import OpenSearchWriter
 from ctrlb.adapters.search_filling import Filling, Progress
-from ctrlb.domain.errors import Unavailable
+from ctrlb.domain.errors import NotFound, Unavailable
 from ctrlb.domain.rows import Dataset
 from ctrlb.ports import Clock
 
@@ -41,7 +43,13 @@ class OpenSearchRebuild:
         self._clock = clock
 
     def run(self, dataset: Dataset, tell: Callable[[str], None]) -> None:
-        """See SearchRebuild.run."""
+        """See SearchRebuild.run. Raises NotFound when the dataset has neither rows nor an index."""
+        try:
+            self._run(dataset, tell)
+        except (SearchRefused, StoreRefused) as fault:  # leave to do it is missing, or what was named is not there
+            raise Unavailable(f"{fault}; run it again, and it goes on where it was") from fault
+
+    def _run(self, dataset: Dataset, tell: Callable[[str], None]) -> None:
         found = self._indices.of(dataset)
         if found.replaced is not None:
             self._indices.remove(found.replaced)
@@ -53,6 +61,9 @@ class OpenSearchRebuild:
                 self._indices.remove(stray)
             index = self._indices.make_next(dataset, found)
         progress = self._filled(dataset, index, tell)
+        if found.live is None and progress.read == 0:
+            self._indices.remove(index)
+            raise NotFound(f"nothing was uploaded to a dataset {dataset.name} of a workspace {dataset.workspace}")
         self._check(index, progress, tell)
         self._replace(dataset, tell)
 
