@@ -99,7 +99,8 @@ class SessionStore(Protocol):
         """Write all rows durably, or raise SessionTaken and write none.
 
         A session belongs to the user of its first write. A row with the identity of an earlier one
-        takes its place. `rows` holds no identity twice.
+        takes its place. A row without a time keeps that of the one it replaces, or else gets `written_us`.
+        `rows` holds no identity twice.
         """
 
     def owner(self, dataset: Dataset, session_id: str) -> str | None:

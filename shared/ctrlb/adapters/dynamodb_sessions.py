@@ -6,15 +6,16 @@ over several threads, and an upload is answered when all of them are written.
 
 import secrets
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ctrlb.adapters import dynamodb_keys as places
 from ctrlb.adapters.aws_client import unavailable
-from ctrlb.adapters.dynamodb_items import Item, item, text
+from ctrlb.adapters.dynamodb_items import Item, item, number, text
 from ctrlb.adapters.dynamodb_session_items import StoredRow, needs_object, session_row, stored_row
 from ctrlb.adapters.dynamodb_table import ConditionFailed, Table
 from ctrlb.adapters.s3_bodies import S3Bodies
 from ctrlb.adapters.threads import Threads
-from ctrlb.domain.rows import Dataset, SessionRow
+from ctrlb.domain.rows import NO_TIME_US, Dataset, SessionRow
 from ctrlb.ports import Clock, SessionTaken
 
 THREADS = 8
@@ -41,6 +42,7 @@ class DynamodbSessions:
     def write(self, dataset: Dataset, user: str, rows: Sequence[SessionRow], written_us: int) -> None:
         """See SessionStore.write. An object is there before the item that points to it."""
         give_up_s = self._clock.elapsed_s() + WRITE_BUDGET_S
+        rows = self._with_times(dataset, rows, written_us)
         stored = [(row.session_id, stored_row(dataset, user, row, written_us)) for row in rows]
         with_objects = {session_id for session_id, each in stored if each.content is not None}
         had_objects = self._own(dataset, user, dict.fromkeys(row.session_id for row in rows), with_objects)
@@ -71,6 +73,16 @@ class DynamodbSessions:
         found = list(self._table.query("pk = :pk AND sk BETWEEN :first AND :last", bounds, limit=limit))
         objects = self._objects(text(each, "object") for each in found if needs_object(each, body_chars))
         return [session_row(each, body_chars, objects.__getitem__) for each in found]
+
+    def _with_times(self, dataset: Dataset, rows: Sequence[SessionRow], written_us: int) -> list[SessionRow]:
+        """The rows, and in those without a time the one that is stored, or that of their arrival."""
+        untimed = [row for row in rows if row.ts_us == NO_TIME_US]
+        found = self._threads.each(lambda row: self._table.get(_place(dataset, row)), untimed)
+        times = {
+            row.identity: number(stored, "ts_us") if stored else written_us
+            for row, stored in zip(untimed, found, strict=True)
+        }
+        return [replace(row, ts_us=times.get(row.identity, row.ts_us)) for row in rows]
 
     def _own(self, dataset: Dataset, user: str, session_ids: Iterable[str], with_objects: set[str]) -> set[str]:
         """Make the sessions the user's, or raise SessionTaken and leave those that are new nobody's.
@@ -127,6 +139,10 @@ class DynamodbSessions:
     def _objects(self, keys: Iterable[str]) -> dict[str, bytes]:
         wanted = list(keys)
         return dict(zip(wanted, self._threads.each(self._bodies.get, wanted), strict=True))
+
+
+def _place(dataset: Dataset, row: SessionRow) -> Item:
+    return item(pk=places.session_pk(dataset, row.session_id), sk=places.row_sk(row.seq, row.block_idx))
 
 
 def _new_head(dataset: Dataset, session_id: str, user: str, *, objects: bool) -> Item:

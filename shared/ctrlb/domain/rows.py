@@ -11,6 +11,9 @@ EventKind: TypeAlias = Literal["NOTE", "HOLD", "RELEASE", "DONE", "REFUSED", "CH
 EnforceMode: TypeAlias = Literal["off", "advisory", "enforce"]
 
 
+NO_TIME_US = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """A workspace's sessions dataset: the scope of every session and, through it, of every run."""
@@ -72,6 +75,7 @@ class SessionRow:
     """One content block of a session. Its identity: dataset, session_id, seq, block_idx."""
 
     ts_us: int
+    """NO_TIME_US in a row that is to be written, and was sent without a time."""
     session_id: str
     seq: int
     block_idx: int = 0
