@@ -4,13 +4,15 @@ import json
 from typing import Any
 
 from ctrlb.domain.access import Caller
-from ctrlb.domain.errors import Forbidden, Invalid, NotFound
-from ctrlb.domain.rows import Dataset, SessionRow
+from ctrlb.domain.errors import Forbidden, Invalid, NotFound, Unavailable
+from ctrlb.domain.rows import NO_TIME_US, Dataset, SessionRow
 from ctrlb.domain.session_rules import actions_after
 from ctrlb.domain.session_text import MAX_COUNTED, fold, searchable_text, snippet
 from ctrlb.domain.words import parse_term
 from ctrlb.models import (
     MAX_SEQ,
+    MAX_TIMESTAMP_US,
+    MIN_TIMESTAMP_US,
     ActionEvent,
     FetchRecordsAnswer,
     FetchRecordsRequest,
@@ -41,7 +43,9 @@ def upload_records(request: UploadRecordsRequest, caller: Caller, ports: Ports) 
     """Store the rows, all of them or none. Of two rows with one identity the last one stands."""
     dataset = caller.dataset_to_write(request.dataset)
     now_us = ports.clock.now_us()
-    rows = [_row(index, record, caller.user, now_us) for index, record in enumerate(request.records)]
+    if not MIN_TIMESTAMP_US <= now_us < MAX_TIMESTAMP_US:
+        raise Unavailable("the server's clock is not set, so nothing was written; set it, then send the same again")
+    rows = [_row(index, record, caller.user) for index, record in enumerate(request.records)]
     latest = {row.identity: row for row in rows}
     try:
         ports.sessions.write(dataset, caller.user, list(latest.values()), now_us)
@@ -158,7 +162,7 @@ def next_actions(request: NextActionsRequest, caller: Caller, ports: Ports) -> N
     )
 
 
-def _row(index: int, record: Record, user: str, now_us: int) -> SessionRow:
+def _row(index: int, record: Record, user: str) -> SessionRow:
     if record.user_name not in ("", user):
         raise Forbidden(f"row {index}: user_name names another user; leave it out, it is filled from the key")
     try:
@@ -168,9 +172,7 @@ def _row(index: int, record: Record, user: str, now_us: int) -> SessionRow:
         raise Invalid(f"row {index}: {name}: holds a number that JSON does not have, such as 1e400") from None
     columns = record.__dict__ | {"user_name": user}
     timestamp = columns.pop("timestamp")
-    return SessionRow(
-        ts_us=now_us if timestamp is None else timestamp, body_len=len(record.body), extra=extra, **columns
-    )
+    return SessionRow(ts_us=timestamp or NO_TIME_US, body_len=len(record.body), extra=extra, **columns)
 
 
 def _written(value: Any) -> str:

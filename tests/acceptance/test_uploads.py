@@ -132,6 +132,16 @@ def test_a_row_sent_again_is_one_row(http: httpx2.Client, session_id: str) -> No
     assert records(http, session_id) == before
 
 
+def test_a_row_without_a_time_keeps_that_of_its_first_arrival(http: httpx2.Client, session_id: str) -> None:
+    untimed = {"session_id": session_id, "seq": 1}
+    upload(http, untimed)
+    [first] = records(http, session_id)
+    upload(http, untimed)
+    assert records(http, session_id) == [first]
+    upload(http, untimed | {"command": "make"})
+    assert records(http, session_id) == [first | {"command": "make"}]
+
+
 def test_a_row_sent_with_another_body_takes_the_place_of_the_first(http: httpx2.Client, session_id: str) -> None:
     upload(http, row(session_id, 0, body="the token is abc"))
     upload(http, row(session_id, 0, body="the token is [REDACTED]"))

@@ -61,13 +61,15 @@ class SessionModel:
     stored: dict[Dataset, dict[tuple[str, int, int], SessionRow]] = field(default_factory=dict)
 
     def write(self, dataset: Dataset, user: str, rows: Sequence[SessionRow], written_us: int) -> None:
-        """Not in the model: `written_us`, which no read shows."""
         for row in rows:
             if self.owners.get((dataset, row.session_id), user) != user:
                 raise SessionTaken(row.session_id)
+        stored = self.stored.setdefault(dataset, {})
         for row in rows:
             self.owners[dataset, row.session_id] = user
-            self.stored.setdefault(dataset, {})[row.identity] = row
+            before = stored.get(row.identity)
+            given_us = row.ts_us or (before.ts_us if before else written_us)
+            stored[row.identity] = replace(row, ts_us=given_us)
 
     def owner(self, dataset: Dataset, session_id: str) -> str | None:
         return self.owners.get((dataset, session_id))

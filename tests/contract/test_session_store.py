@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctrlb.domain.rows import Dataset, SessionRow
+from ctrlb.domain.rows import NO_TIME_US, Dataset, SessionRow
 from ctrlb.ports import SessionStore, SessionTaken
 from tests.contract.session_adapters import StoreOpening
 from tests.contract.session_rows import DATASET, NOW_US, ran, said
@@ -97,6 +97,17 @@ def test_the_same_rows_sent_again_change_nothing(store: SessionStore) -> None:
     store.write(DATASET, "ann", rows, NOW_US)
     store.write(DATASET, "ann", [*rows[2:], said("s1", 9, "new")], NOW_US + 1)
     assert all_rows(store, "s1") == [*rows, said("s1", 9, "new")]
+
+
+def test_a_row_sent_without_a_time_gets_that_of_its_arrival_and_keeps_it(store: SessionStore) -> None:
+    untimed = ran("s1", 1, "make", ts_us=NO_TIME_US, run_id="run", paths='["a.py"]')
+    store.write(DATASET, "ann", [untimed, said("s1", 2, "timed")], NOW_US)
+    store.write(DATASET, "ann", [untimed, replace(said("s1", 2, "timed"), ts_us=NO_TIME_US)], NOW_US + 5)
+    assert all_rows(store, "s1") == [replace(untimed, ts_us=NOW_US), said("s1", 2, "timed")]
+    store.write(DATASET, "ann", [replace(untimed, command="make [REDACTED]")], NOW_US + 9)
+    assert all_rows(store, "s1")[0] == replace(untimed, command="make [REDACTED]", ts_us=NOW_US)
+    store.write(DATASET, "ann", [replace(untimed, ts_us=NOW_US + 7), replace(untimed, seq=3)], NOW_US + 9)
+    assert [row.ts_us for row in all_rows(store, "s1")] == [NOW_US + 7, said("s1", 2, "").ts_us, NOW_US + 9]
 
 
 def test_a_row_sent_again_with_other_columns_takes_the_place_of_the_first(store: SessionStore) -> None:

@@ -7,12 +7,12 @@ another. Uploads are often sent again: a row that is there as it is costs one lo
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from ctrlb.adapters.sqlite_index import Entry, Ids, add_entries, create_index, entry_of, remove_entries
 from ctrlb.adapters.sqlite_session_rows import SLIM_FIELDS, STORED_ROWS, TEXT_FIELDS, session_row
-from ctrlb.domain.rows import AgentActivity, Dataset, Edit, SessionRow
+from ctrlb.domain.rows import NO_TIME_US, AgentActivity, Dataset, Edit, SessionRow
 from ctrlb.domain.run_rules import activities, edits_of
 from ctrlb.ports import SessionTaken
 
@@ -65,6 +65,15 @@ class _Prepared:
     row: SessionRow
     entry: Entry
     edits: list[Edit]
+    timed: bool
+    """Whether it was sent with its time; else it has that of its arrival."""
+
+    def after(self, stored: SessionRow | None) -> "_Prepared":
+        """The row as it is to replace what is stored: one that was sent without a time keeps the stored one."""
+        if self.timed or stored is None or stored.ts_us == self.row.ts_us:
+            return self
+        edits = [replace(edit, ts_us=stored.ts_us) for edit in self.edits]
+        return replace(self, row=replace(self.row, ts_us=stored.ts_us), edits=edits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +99,7 @@ class Upload:
         self._dataset = dataset
         self._user = user
         self._written_us = written_us
-        self._rows = [_Prepared(row, entry_of(row, user), edits_of(row, user)) for row in rows]
-        self._activities = activities(rows, user)
+        self._rows = [self._prepared(row) for row in rows]
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Write all rows, or raise SessionTaken. The transaction around it undoes what came before."""
@@ -102,6 +110,11 @@ class Upload:
         self._remove(connection, dataset, replaced)
         self._add(connection, dataset, sessions, fresh)
         self._derive_for_runs(connection, fresh)
+
+    def _prepared(self, row: SessionRow) -> _Prepared:
+        timed = row.ts_us != NO_TIME_US
+        row = row if timed else replace(row, ts_us=self._written_us)
+        return _Prepared(row, entry_of(row, self._user), edits_of(row, self._user), timed)
 
     def _dataset_id(self, connection: sqlite3.Connection) -> int:
         name = (self._dataset.workspace, self._dataset.name)
@@ -132,9 +145,10 @@ class Upload:
         found = connection.execute(STORED_ROWS, {"wanted": wanted})
         all_stored = [_Stored(row_id, text, session_row(values)) for row_id, text, *values in found]
         stored = {one.row.identity: one.row for one in all_stored}
-        same = {row.identity for row in rows if stored.get(row.identity) == row}
-        fresh = [prepared for prepared in self._rows if prepared.row.identity not in same]
-        return fresh, [one for one in all_stored if one.row.identity not in same]
+        all_rows = [prepared.after(stored.get(prepared.row.identity)) for prepared in self._rows]
+        fresh = [prepared for prepared in all_rows if stored.get(prepared.row.identity) != prepared.row]
+        changed = {prepared.row.identity for prepared in fresh}
+        return fresh, [one for one in all_stored if one.row.identity in changed]
 
     def _remove(self, connection: sqlite3.Connection, dataset: int, replaced: Sequence[_Stored]) -> None:
         connection.executemany(_REMOVE_ROW, ((stored.id,) for stored in replaced))
@@ -171,8 +185,9 @@ class Upload:
 
     def _derive_for_runs(self, connection: sqlite3.Connection, written: Sequence[_Prepared]) -> None:
         dataset = (self._dataset.workspace, self._dataset.name)
+        found = activities([prepared.row for prepared in written], self._user)
         connection.executemany(
-            _MERGE_ACTIVITY, ((*dataset, run_id, *_activity_values(activity)) for run_id, activity in self._activities)
+            _MERGE_ACTIVITY, ((*dataset, run_id, *_activity_values(activity)) for run_id, activity in found)
         )
         connection.executemany(
             _ADD_EDIT,
