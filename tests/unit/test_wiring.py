@@ -93,3 +93,22 @@ def test_search_that_is_off_says_so_and_asks_for_no_quick_retry() -> None:
     assert off.value.retry_after_s >= 60
     with pytest.raises(Unavailable):
         SearchOff().commands(DATASET, "make", user=None, offset=0, limit=1)
+
+
+@pytest.mark.parametrize(
+    ("function", "used", "unused"),
+    [
+        ("index_rows", {"opensearch_writer"}, {"dynamodb_table", "dynamodb_relay", "opensearch_sessions"}),
+        ("project_runs", {"dynamodb_projections"}, {"opensearch", "opensearch_writer", "search_rebuild"}),
+    ],
+)
+def test_a_function_behind_a_stream_imports_what_it_writes_to_before_the_first_batch(
+    function: str, used: set[str], unused: set[str]
+) -> None:
+    named = {"DEAD_LETTER_QUEUE": "queue", "SEARCH_URL": "https://search.example"}
+    credentials = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+    loaded = modules_after(f"import functions.{function}", **named, **AWS, **credentials)
+    adapters = {name.removeprefix("ctrlb.adapters.") for name in loaded if name.startswith("ctrlb.adapters.")}
+    assert used <= adapters
+    assert not unused & adapters
+    assert not {"sqlite3", "boto3", "mcp"} & loaded
