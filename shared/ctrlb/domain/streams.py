@@ -42,7 +42,7 @@ class Outcome:
 DONE = Outcome("done")
 ALREADY = Outcome("already")
 IGNORED = Outcome("ignored")
-_WORST = ("poison", "retry", "ignored", "already", "done")
+_WORST = ("retry", "poison", "ignored", "already", "done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,5 @@ def resume_index(outcomes: Sequence[Outcome]) -> int:
 
 
 def both(one: Outcome, other: Outcome) -> Outcome:
-    """What became of a document that was written to two indices: it is done once it is in both.
-
-    One that the first index refuses is not sent again for the second: the other may have taken it.
-    """
-    if "retry" in (one.kind, other.kind):
-        return one if one.kind == "retry" else other
+    """What became of a document that was written to two indices: again if either wants that, else the worse."""
     return min(one, other, key=lambda each: _WORST.index(each.kind))
