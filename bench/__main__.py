@@ -4,7 +4,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from bench import claims, report, searches, starts, uploads
+from bench import claims, cold_start, report, searches, starts, uploads
 from bench.servers import PROJECT
 
 PARTS = {
@@ -15,13 +15,19 @@ PARTS = {
 }
 
 
+COLD = "cold"
+"""The part that has a table of its own."""
+
+
 def main() -> None:
-    """Measure the parts that were asked for. Only a full run is kept."""
+    """Measure the parts that were asked for. Only what was measured in full is kept."""
     parser = argparse.ArgumentParser(prog="bench", description="Measure CtrlB beside its floors.")
-    parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(PARTS)}; all of them if none is named")
+    parser.add_argument(
+        "parts", nargs="*", metavar="part", help=f"{', '.join([*PARTS, COLD])}; all of them if none is named"
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes, a minute or so; nothing is written down")
     options = parser.parse_args()
-    if unknown := set(options.parts) - set(PARTS):
+    if unknown := set(options.parts) - {*PARTS, COLD}:
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
     (PROJECT / "dist").mkdir(exist_ok=True)
     # Not in /tmp, which is often memory: a row that is to survive a power cut must go to a disk.
@@ -32,6 +38,13 @@ def main() -> None:
             if name in options.parts or not options.parts
             for line in measure(Path(folder), options.quick)
         ]
+        if COLD in options.parts or not options.parts:
+            starts_of_handlers = cold_start.measure(Path(folder), options.quick)
+            print(starts_of_handlers)
+            if not options.quick:
+                report.keep(starts_of_handlers, cold_start.BEGIN, cold_start.END)
+    if not lines:
+        return
     figures = report.table(lines, options.quick)
     print(figures)
     if not options.parts and not options.quick:

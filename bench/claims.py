@@ -10,7 +10,7 @@ from bench.floor import WAIT_MS
 from bench.load import LoadProcess, Round, request
 from bench.report import Line, paired_ratio, say
 from bench.servers import FLOOR, PRODUCT, Server
-from ctrlb.domain.rows import Audit, Settings
+from ctrlb.domain.rows import Audit
 from ctrlb.laptop import WORKSPACE
 from ctrlb.wiring import embedded
 
@@ -111,4 +111,5 @@ def _over_mcp(key: str, number: int) -> bytes:
 def _set_wait(folder: Path, wait_ms: int) -> None:
     with embedded(folder) as stores:
         audit = Audit(WORKSPACE, stores.clock.now_us(), "bench", "change_settings", "", f"wait_ms: {wait_ms}")
-        stores.identity.change_settings(WORKSPACE, Settings(wait_ms=wait_ms), audit)
+        before = stores.identity.settings(WORKSPACE)
+        stores.identity.change_settings(WORKSPACE, before, replace(before, wait_ms=wait_ms), audit)

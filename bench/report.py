@@ -48,24 +48,24 @@ def table(lines: Sequence[Line], quick: bool) -> str:
         f"| {line.what} | {line.product} | {line.floor} | {line.ratio} | {line.aim} | {_verdict(line.met)} |\n"
         for line in lines
     )
-    return f"{_facts()}{' (quick: small sizes, rough figures)' if quick else ''}\n\n{_HEAD}{body}"
+    return f"{facts()}{' (quick: small sizes, rough figures)' if quick else ''}\n\n{_HEAD}{body}"
 
 
-def keep(figures: str) -> None:
-    """Put the table between the page's markers. The rest of the page is written by hand."""
+def keep(figures: str, begin: str = BEGIN, end: str = END) -> None:
+    """Put a table between its markers on the page. The rest of the page is written by hand."""
     text = PAGE.read_text()
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{PAGE.name} has lost its markers: {BEGIN} and {END}")
-    PAGE.write_text(f"{before}{BEGIN}\n\n{figures}\n{END}{after}")
+    before, found, rest = text.partition(begin)
+    _, found_too, after = rest.partition(end)
+    if not found or not found_too:
+        raise ValueError(f"{PAGE.name} has lost its markers: {begin} and {end}")
+    PAGE.write_text(f"{before}{begin}\n\n{figures}\n{end}{after}")
 
 
 def _verdict(met: bool | None) -> str:
     return {None: "", True: "yes", False: "**no**"}[met]
 
 
-def _facts() -> str:
+def facts() -> str:
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
     return (
         f"{day} · {_processor()} · {os.cpu_count()} cores · {platform.system()} · "

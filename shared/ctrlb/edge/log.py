@@ -14,7 +14,6 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.metrics.provider.cloudwatch_emf.cloudwatch import AmazonCloudWatchEMFProvider
 
 from ctrlb.answers import Answered
-from ctrlb.edge.log_file import LogFile
 from ctrlb.models import ErrorAnswer
 
 SERVICE = "ctrlb"
@@ -76,4 +75,8 @@ def _metrics() -> AmazonCloudWatchEMFProvider:
 def _logger() -> Logger:
     """To standard output, as Lambda wants it, or to the file that laptop mode names."""
     path = os.environ.get("CTRLB_LOG_FILE")
-    return Logger(service=SERVICE, logger_handler=LogFile(path) if path else None)
+    if not path:
+        return Logger(service=SERVICE)
+    from ctrlb.edge.log_file import LogFile
+
+    return Logger(service=SERVICE, logger_handler=LogFile(path))
