@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from ctrlb.adapters.sqlite_index import Entry, Ids, add_entries, create_index, entry_of, remove_entries
+from ctrlb.adapters.sqlite_run_writes import RunWrites
 from ctrlb.adapters.sqlite_session_rows import SLIM_FIELDS, STORED_ROWS, TEXT_FIELDS, session_row
-from ctrlb.domain.rows import NO_TIME_US, AgentActivity, Dataset, Edit, SessionRow
-from ctrlb.domain.run_rules import activities, edits_of
+from ctrlb.domain.rows import NO_TIME_US, Dataset, Edit, SessionRow
+from ctrlb.domain.run_rules import edits_of
 from ctrlb.ports import SessionTaken
 
 _slim_values = attrgetter(*SLIM_FIELDS)
@@ -35,27 +36,6 @@ _REMOVE_TEXTS = "DELETE FROM session_texts WHERE number = ?"
 _ADD_DATASET = "INSERT INTO datasets (workspace, name) VALUES (?, ?) RETURNING id"
 _ADD_SESSION = "INSERT INTO sessions (dataset, session_id, owner) VALUES (?, ?, ?) RETURNING id"
 _NOTE_DISPLACED = "UPDATE datasets SET displaced = max(displaced, ?) WHERE id = ?"
-_MERGE_ACTIVITY = """
-INSERT INTO run_activity (workspace, dataset, run_id, user, agent, session_id, first_us, last_us, last_block_type)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET
-    first_us = min(first_us, excluded.first_us),
-    last_us = max(last_us, excluded.last_us),
-    -- Of two last rows in one microsecond a `result` counts (it sorts first): the outcome of resends is the same.
-    last_block_type = CASE
-        WHEN excluded.last_us > last_us THEN excluded.last_block_type
-        WHEN excluded.last_us < last_us THEN last_block_type
-        ELSE min(last_block_type, excluded.last_block_type)
-    END
-"""
-_ADD_EDIT = f"""
-INSERT OR REPLACE INTO edits
-    (workspace, dataset, run_id, user, agent, key, path, ts_us, session_id, seq, block_idx) VALUES ({_marks(11)})
-"""
-_REMOVE_EDITS = """
-DELETE FROM edits WHERE workspace = ? AND dataset = ? AND run_id = ?
-    AND ts_us = ? AND session_id = ? AND seq = ? AND block_idx = ?
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +89,12 @@ class Upload:
         fresh, replaced = self._unlike_stored(connection, sessions)
         self._remove(connection, dataset, replaced)
         self._add(connection, dataset, sessions, fresh)
-        self._derive_for_runs(connection, fresh)
+        numbers = {name: session.id for name, session in sessions.items()}
+        RunWrites(connection, self._dataset, self._user, numbers).replace(
+            [stored.row for stored in replaced],
+            [prepared.row for prepared in fresh],
+            ((prepared.row.run_id, edit) for prepared in fresh for edit in prepared.edits),
+        )
 
     def _prepared(self, row: SessionRow) -> _Prepared:
         timed = row.ts_us != NO_TIME_US
@@ -154,9 +139,6 @@ class Upload:
         connection.executemany(_REMOVE_ROW, ((stored.id,) for stored in replaced))
         connection.executemany(_REMOVE_TEXTS, ((stored.text,) for stored in replaced))
         remove_entries(connection, dataset, [(stored.id, entry_of(stored.row, self._user)) for stored in replaced])
-        places = ((stored.row.run_id, stored.row.ts_us, *stored.row.identity) for stored in replaced)
-        name = (self._dataset.workspace, self._dataset.name)
-        connection.executemany(_REMOVE_EDITS, ((*name, *place) for place in places))
 
     def _add(
         self,
@@ -182,25 +164,3 @@ class Upload:
         add_entries(connection, dataset, [(row_id, prepared.entry) for row_id, prepared in rows])
         if ids.displaced:
             connection.execute(_NOTE_DISPLACED, (ids.displaced, dataset))
-
-    def _derive_for_runs(self, connection: sqlite3.Connection, written: Sequence[_Prepared]) -> None:
-        dataset = (self._dataset.workspace, self._dataset.name)
-        found = activities([prepared.row for prepared in written], self._user)
-        connection.executemany(
-            _MERGE_ACTIVITY, ((*dataset, run_id, *_activity_values(activity)) for run_id, activity in found)
-        )
-        connection.executemany(
-            _ADD_EDIT,
-            ((*dataset, prepared.row.run_id, *_edit_values(edit)) for prepared in written for edit in prepared.edits),
-        )
-
-
-def _activity_values(activity: AgentActivity) -> tuple[object, ...]:
-    [session_id] = activity.session_ids
-    times = (activity.first_us, activity.last_us)
-    return (activity.holder.user, activity.holder.agent, session_id, *times, activity.last_block_type)
-
-
-def _edit_values(edit: Edit) -> tuple[object, ...]:
-    place = (edit.ts_us, edit.session_id, edit.seq, edit.block_idx)
-    return (edit.holder.user, edit.holder.agent, edit.key, edit.path, *place)
