@@ -148,7 +148,10 @@ def _rebuild_index(options: argparse.Namespace) -> int:
     if deployment is not None:
         if options.workspace is None:
             raise laptop.FolderFault("the environment names stores in AWS: name the workspace, too, with --workspace")
-        deployment.run(Dataset(options.workspace, options.dataset), _tell)
+        try:
+            deployment.run(Dataset(options.workspace, options.dataset), _tell)
+        except KeyboardInterrupt:
+            raise laptop.FolderFault("ended; run it again, and it goes on where it was") from None
         return 0
     folder = _folder(options)
     with laptop.lock_folder(folder), embedded_search_rebuild(folder) as rebuild:

@@ -15,7 +15,7 @@ from ctrlb.adapters import search_filling, search_rebuild
 from ctrlb.adapters.aws_client import StoreRefused
 from ctrlb.adapters.dynamodb_items import item
 from ctrlb.adapters.opensearch import json_bytes
-from ctrlb.adapters.opensearch_indices import OpenSearchIndices
+from ctrlb.adapters.opensearch_indices import DatasetIndices, OpenSearchIndices
 from ctrlb.adapters.opensearch_writer import OpenSearchWriter
 from ctrlb.adapters.search_rebuild import OpenSearchRebuild
 from ctrlb.adapters.system import SystemClock
@@ -291,6 +291,38 @@ def test_a_rebuild_that_was_ended_before_the_old_index_was_removed_removes_it(in
     [told] = rebuild(indexed)
     assert "removed" in told
     assert names(indexed) == {"v2": [""]}
+
+
+def test_the_searched_index_is_not_removed_unless_the_new_one_took_its_place(
+    indexed: Indexed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(OpenSearchIndices, "replace", lambda *_: None)
+        with pytest.raises(Unavailable, match="v2 was not taken"):
+            rebuild(indexed)
+    assert names(indexed) == {"v1": [""], "v2": ["-next"]}
+    rebuild(indexed)
+    assert names(indexed) == {"v2": [""]}
+
+
+def test_an_exchange_whose_answer_was_lost_was_done(indexed: Indexed, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = OpenSearchIndices.replace
+
+    def twice(self: OpenSearchIndices, dataset: Dataset, found: DatasetIndices) -> None:
+        replace(self, dataset, found)
+        replace(self, dataset, found)
+
+    monkeypatch.setattr(OpenSearchIndices, "replace", twice)
+    rebuild(indexed)
+    assert names(indexed) == {"v2": [""]}
+
+
+def test_what_is_left_of_something_that_was_given_up_is_removed(indexed: Indexed) -> None:
+    for name in (f"{index_alias(indexed.dataset)}-v2", f"{index_alias(indexed.dataset)}-next"):
+        assert indexed.service.ask("PUT", f"/{name}").status == 200
+    rebuild(indexed)
+    assert names(indexed) == {"v3": [""]}
+    assert len(indexed.found("words")) == 41
 
 
 def test_a_dataset_without_an_index_gets_one(indexed: Indexed) -> None:

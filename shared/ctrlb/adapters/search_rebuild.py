@@ -65,7 +65,7 @@ class OpenSearchRebuild:
             self._indices.remove(index)
             raise NotFound(f"nothing was uploaded to a dataset {dataset.name} of a workspace {dataset.workspace}")
         self._check(index, progress, tell)
-        self._replace(dataset, tell)
+        self._replace(dataset, index, tell)
 
     def _filled(self, dataset: Dataset, index: str, tell: Callable[[str], None]) -> Progress:
         filling = Filling(
@@ -97,13 +97,18 @@ class OpenSearchRebuild:
             self._clock.wait_ms(COUNT_PAUSE_MS)
         tell(f"{index} has {count:,} rows, {expected:,} of them read from the table")
 
-    def _replace(self, dataset: Dataset, tell: Callable[[str], None]) -> None:
+    def _replace(self, dataset: Dataset, index: str, tell: Callable[[str], None]) -> None:
+        """Have the index searched, and remove the old one once that is seen to be so."""
         found = self._indices.of(dataset)
         if found.live is None:
             self._indices.make_live(dataset, found)
             found = self._indices.of(dataset)
-        self._indices.replace(dataset, found)
-        tell(f"{found.next} is searched from now on")
-        if found.live is not None:
-            self._indices.remove(found.live)
-            tell(f"removed {found.live}")
+        if found.next == index:
+            self._indices.replace(dataset, found)
+            found = self._indices.of(dataset)
+        if found.live != index:
+            raise Unavailable(f"{index} was not taken, because the indices were changed meanwhile; run it again")
+        tell(f"{index} is searched from now on")
+        if found.replaced is not None:
+            self._indices.remove(found.replaced)
+            tell(f"removed {found.replaced}")
