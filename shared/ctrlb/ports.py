@@ -190,6 +190,20 @@ class IdentityStore(Protocol):
         """End a session; one that is unknown is no error."""
 
 
+class Issuer(Protocol):
+    """Who signs a deployment's people in."""
+
+    @property
+    def workspace(self) -> str:
+        """The workspace whose members they are."""
+
+    def user(self, token: str) -> str | None:
+        """The person that the token names; None when it is not the issuer's for us, or has ended.
+
+        Raises Unavailable when the issuer's keys cannot be had.
+        """
+
+
 class Follower(Protocol):
     """What is derived from a table, kept up with the changes that the table's stream delivers."""
 
@@ -255,3 +269,5 @@ class Ports:
     identity: IdentityStore
     clock: Clock
     random: Randomness
+    issuer: Issuer | None = None
+    """None where no issuer's tokens are taken."""

@@ -5,6 +5,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 DATA_FOLDER = "CTRLB_DATA"
 """The variable that names laptop mode's folder."""
+OIDC_ISSUER = "OIDC_ISSUER"
+"""The variable that names the issuer of people's tokens; without it none of an issuer is taken."""
 
 
 @functools.cache
@@ -23,10 +26,18 @@ def ports() -> Ports:
     """This process's stores. Those of laptop mode are opened here, those of AWS made when they are used."""
     folder = os.environ.get(DATA_FOLDER)
     if folder is None:
-        return _aws_stores().ports()
+        return _with_issuer(_aws_stores().ports())
     stores = contextlib.ExitStack()
     atexit.register(stores.close)
-    return stores.enter_context(embedded(Path(folder)))
+    return _with_issuer(stores.enter_context(embedded(Path(folder))))
+
+
+def _with_issuer(stores: Ports) -> Ports:
+    if not os.environ.get(OIDC_ISSUER):
+        return stores
+    from ctrlb.adapters.oidc_issuer import Oidc, OidcIssuer
+
+    return replace(stores, issuer=OidcIssuer(Oidc.named(os.environ), stores.clock))
 
 
 def open_stores() -> None:

@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "operations": frozenset({"domain", "models", *OPERATIONS}),
     "openapi": frozenset({"models", "operations", "pydantic"}),
     "answers": frozenset({"domain", "models", "operations", "ports", "pydantic"}),
-    "adapters": frozenset({"domain", "ports", "adapters", "botocore", "urllib3"}),
+    "adapters": frozenset({"domain", "ports", "adapters", "botocore", "jwt", "urllib3"}),
     "wiring": frozenset({"adapters", "ports"}),
     "edge": frozenset(
         {"answers", "domain", "edge", "models", "operations", "ports", "sign_in", "wiring"}

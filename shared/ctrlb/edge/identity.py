@@ -18,7 +18,7 @@ from ctrlb.domain.errors import (
 )
 from ctrlb.domain.key_format import read_key, secret_hash
 from ctrlb.domain.rows import Key
-from ctrlb.ports import Ports
+from ctrlb.ports import Issuer, Ports
 from ctrlb.sign_in import TOKEN_PREFIX
 
 LAST_USED_EVERY_US = 3_600_000_000
@@ -39,6 +39,8 @@ def identify(authorization: str | None, ports: Ports) -> Caller:
     try:
         if credential.startswith(TOKEN_PREFIX):
             return _person(credential, ports)
+        if ports.issuer is not None and credential.count(".") == 2:  # a JWT; a key has no dot
+            return _issuers_person(credential, ports.issuer, ports)
         return _key_holder(credential, ports)
     except Unavailable as error:
         raise AuthUnavailable("keys cannot be checked right now; send the same again", error.retry_after_s) from None
@@ -74,6 +76,15 @@ def _person(token: str, ports: Ports) -> Caller:
     caller = _caller(session.workspace, session.user, token_sha256, ports)
     if caller is None:
         raise SignInRefused("this person is no longer active in the workspace")
+    return caller
+
+
+def _issuers_person(token: str, issuer: Issuer, ports: Ports) -> Caller:
+    """Whom the issuer signed in. A token that is not to be trusted and a person who is no member are not told apart."""
+    user = issuer.user(token)
+    caller = _caller(issuer.workspace, user, secret_hash(token), ports) if user is not None else None
+    if caller is None:
+        raise SignInRefused("this sign-in is not accepted, or has ended; sign in again, or ask an Admin to add you")
     return caller
 
 
