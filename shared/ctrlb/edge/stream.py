@@ -53,7 +53,7 @@ def handler_for(function: str, follower: Follower, letters: DeadLetters) -> Hand
         if failure:  # what is neither taken nor set aside comes again
             over = next(place for place, outcome in enumerate(outcomes) if outcome.kind == "poison")
         now_us = ports().clock.now_us()
-        written_us = [record.written_us for record in records if isinstance(record, Change)]
+        written_us = [record.written_us for record in records if isinstance(record, Change) and record.written_us]
         log_batch(
             function,
             getattr(context, "aws_request_id", ""),
