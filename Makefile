@@ -53,7 +53,7 @@ costs: .venv-dev/ready ## Count what each operation costs in AWS; writes docs/co
 build: .venv-sam/ready ## Build what `make deploy` deploys: RUNTIME=python3.13 ARCHITECTURE=arm64
 	@command -v "$(RUNTIME)" >/dev/null || { echo "There is no $(RUNTIME) here: install it, or name another the functions are to run on, as in RUNTIME=python3.12" >&2; exit 1; }
 	SAM_CLI_TELEMETRY=0 .venv-sam/bin/sam build --parameter-overrides Runtime=$(RUNTIME) Architecture=$(ARCHITECTURE)
-	$(RUNTIME) infra/finish_build.py .aws-sam/build
+	$(RUNTIME) infra/finish_build.py .aws-sam/build $(PARAMETERS)
 
 deploy: build ## Deploy to AWS, with the credentials and region of the environment: STACK=ctrlb PARAMETERS="Stage=prod …"
 	SAM_CLI_TELEMETRY=0 .venv-sam/bin/sam deploy --stack-name "$(STACK)" --resolve-s3 --capabilities CAPABILITY_IAM \

@@ -3,7 +3,8 @@
 - Of botocore only the services that the package calls are kept: the rest is most of what Lambda would fetch.
 - Modules are compiled, since Lambda's file system is read-only and every cold start would compile them anew. They are
   not checked against their sources, whose times packing changes.
-- The layer's digest is written beside the handlers, so that a change of the layer alone publishes new versions.
+- A digest of the layer and the template's parameters is written beside the handlers: SAM publishes a version of a
+  function when its code changes, and not for those.
 """
 
 import argparse
@@ -16,24 +17,26 @@ from pathlib import Path
 
 SERVICES = ("dynamodb", "s3", "sqs", "sts")
 LAYER = "SharedLayer"
-DIGEST = "layer.sha256"
+DIGEST = "release.sha256"
 
 
 def main() -> None:
     """Finish the build in the folder that is named."""
     parser = argparse.ArgumentParser(description="Make what `sam build` built start faster.")
     parser.add_argument("build", type=Path, help="the folder of the build")
-    finish(parser.parse_args().build)
+    parser.add_argument("parameters", nargs="*", help="the template's parameters that are not default")
+    options = parser.parse_args()
+    finish(options.build, *options.parameters)
 
 
-def finish(build: Path) -> None:
+def finish(build: Path, *parameters: str) -> None:
     """Trim, compile and mark the build. A second time changes nothing."""
     packages = build / LAYER / "python"
     if not packages.is_dir():
         sys.exit(f"there is no {LAYER} in {build}: build first")
     trim(packages / "botocore" / "data")
     functions = sorted(path for path in build.iterdir() if path.is_dir() and path.name != LAYER)
-    digest = digest_of(packages)
+    digest = digest_of(packages, *parameters)
     for function in functions:
         (function / DIGEST).write_text(digest + "\n")
     for folder in (packages, *functions):
@@ -47,9 +50,9 @@ def trim(data: Path) -> None:
             shutil.rmtree(service)
 
 
-def digest_of(folder: Path) -> str:
-    """One digest of the names and contents of all that is in the folder, but for what was compiled."""
-    digest = hashlib.sha256()
+def digest_of(folder: Path, *parameters: str) -> str:
+    """One digest of the parameters, and of all files in the folder by name and content, but for what was compiled."""
+    digest = hashlib.sha256("".join(f"{parameter}\n" for parameter in sorted(parameters)).encode())
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix != ".pyc":
             name = path.relative_to(folder).as_posix().encode()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from infra import copy_table
-from infra.finish_build import DIGEST, LAYER, digest_of, finish
+from infra.finish_build import DIGEST, LAYER, finish
 from tests.aws.stores import client, made_table, table_name
 
 
@@ -40,15 +40,18 @@ def test_what_is_compiled_needs_no_look_at_its_source_and_runs(build: Path) -> N
     assert done.stdout == "HELLO\n"
 
 
-def test_a_change_of_the_layer_changes_each_functions_code_and_a_second_finish_does_not(build: Path) -> None:
-    finish(build)
-    first = (build / "GreetFunction" / DIGEST).read_text()
-    finish(build)
-    assert (build / "GreetFunction" / DIGEST).read_text() == first
+def test_a_change_of_the_layer_or_a_parameter_changes_each_functions_code_and_a_second_finish_does_not(
+    build: Path,
+) -> None:
+    def finished(*parameters: str) -> str:
+        finish(build, *parameters)
+        return (build / "GreetFunction" / DIGEST).read_text()
+
+    first = finished("Stage=prod", "SearchMode=off")
+    assert finished("SearchMode=off", "Stage=prod") == first
+    assert finished("Stage=prod") != first
     (build / LAYER / "python" / "greeting.py").write_text("WORD = 'servus'\n")
-    finish(build)
-    assert (build / "GreetFunction" / DIGEST).read_text() != first
-    assert first.strip() != digest_of(build / LAYER / "python")
+    assert finished("Stage=prod", "SearchMode=off") != first
 
 
 def test_a_folder_without_a_build_is_refused(tmp_path: Path) -> None:
