@@ -103,7 +103,10 @@ The log is in {folder / "ctrlb.log"}. Ctrl-C stops; everything is kept in {folde
 
 def _create_workspace(options: argparse.Namespace) -> int:
     stores = deployed(options.table)
-    _print_key(options, admin_of(options.name, options.admin, stores), stores)
+    try:
+        _print_key(options, admin_of(options.name, options.admin, stores), stores)
+    except RuntimeError as fault:  # no table of this name, region or credentials, or no leave
+        raise laptop.FolderFault(f"the table {options.table} cannot be used: {fault}") from fault
     return 0
 
 

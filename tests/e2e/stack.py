@@ -26,9 +26,11 @@ DEPLOY_TIMEOUT_S = 90
 IMPORT_TIMEOUT_S = 30
 ANSWER_TIMEOUT_S = 30
 PATIENT = Config(connect_timeout=5, read_timeout=DEPLOY_TIMEOUT_S, retries={"total_max_attempts": 1})
-SOME_VARIABLES = dict.fromkeys(
-    ("RELAY_TABLE", "SESSIONS_TABLE", "BODIES_BUCKET", "DEAD_LETTER_QUEUE", "SEARCH_URL"), "https://name.invalid"
-)
+SOME_VARIABLES = {
+    **dict.fromkeys(("RELAY_TABLE", "SESSIONS_TABLE", "BODIES_BUCKET"), "name"),
+    **dict.fromkeys(("DEAD_LETTER_QUEUE", "SEARCH_URL"), "https://name.invalid"),
+    **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "none"),
+}
 """What a handler looks for when it is imported; nothing is called then."""
 THIS_MACHINE = {
     "Runtime": f"python3.{sys.version_info.minor}",

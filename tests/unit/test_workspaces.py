@@ -49,3 +49,20 @@ def test_the_command_makes_a_key_that_is_good_in_aws(tmp_path: Path, capsys: pyt
     caller = identify(f"Bearer {capsys.readouterr().out.strip()}", deployed(table))
     assert (caller.workspace, caller.user) == ("acme", "ada")
     assert caller.may("members.manage")
+
+
+@pytest.mark.usefixtures("on_moto")
+def test_a_table_that_is_not_there_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["workspace", "create", "--table", "elsewhere", "--name", "acme", "--admin", "ada"]) == 1
+    said = "ctrlb: the table elsewhere cannot be used: get_item: ResourceNotFoundException\n"
+    assert capsys.readouterr() == ("", said)
+
+
+def test_an_environment_without_a_region_is_said_in_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_DEFAULT_REGION", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+    assert main(["workspace", "create", "--table", "relay", "--name", "acme", "--admin", "ada"]) == 1
+    assert capsys.readouterr().err == "ctrlb: the table relay cannot be used: NoRegionError\n"

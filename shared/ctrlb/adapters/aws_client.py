@@ -73,8 +73,14 @@ class StoreRefused(RuntimeError):
 
 
 def connect(service: str, config: Config) -> Any:
-    """A client of the service, for the region, credentials and address that the environment names."""
-    return get_session().create_client(service, config=config)
+    """A client of the service, for the region, credentials and address that the environment names.
+
+    Raises StoreRefused when it does not name a region, say.
+    """
+    try:
+        return get_session().create_client(service, config=config)
+    except BotoCoreError as error:
+        raise StoreRefused(type(error).__name__) from error
 
 
 def account() -> tuple[Any, str]:
