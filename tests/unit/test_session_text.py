@@ -4,8 +4,10 @@ import json
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from ctrlb.domain.session_text import fold, searchable_text, snippet
+from ctrlb.domain.session_text import command_snippet, fold, searchable_text, snippet, whole_paths
 from ctrlb.domain.words import has_term, parse_term, words_of
 
 UPLOAD_BYTES = 4 * 1024 * 1024
@@ -57,6 +59,49 @@ def test_escapes_controls_and_decompositions_are_gone(body: str, text: str) -> N
 
 def test_a_folded_command_has_single_spaces_and_keeps_everything_else() -> None:
     assert fold("  go\t test \\\n  ./...  'A  %*'\n") == "go test \\ ./... 'A %*'"
+
+
+@settings(derandomize=True, max_examples=500, deadline=None)
+@given(
+    command=st.lists(st.sampled_from(["a", "b", "é", " ", "\t\n", "go"]), min_size=40, max_size=90).map("".join),
+    start=st.integers(0, 60),
+    size=st.integers(1, 12),
+)
+def test_of_a_long_command_the_part_looked_for_is_shown_as_it_was_written(command: str, start: int, size: int) -> None:
+    part = fold(command)[start : start + size].strip()
+    shown = command_snippet(command, part, 40)
+    assert shown in command
+    assert len(shown) == min(len(command), 40)
+    assert part in fold(shown)
+
+
+def test_a_part_of_a_command_of_4_mebibytes_is_shown_within_seconds() -> None:
+    command = "a " * (UPLOAD_BYTES // 2 - 10) + "needle"
+    start = time.process_time()
+    assert command_snippet(command, "a " * 5_000 + "needle", 20_000).endswith("a needle")
+    assert time.process_time() - start < 2
+
+
+PATHS = st.lists(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(['"', "\\", "]", "[,"])
+)
+
+
+@settings(derandomize=True, max_examples=300, deadline=None)
+@given(paths=PATHS, chars=st.integers(0, 60), indent=st.sampled_from([None, 1]), ascii_only=st.booleans())
+def test_paths_that_are_cut_are_the_first_of_them(
+    paths: list[str], chars: int, indent: int | None, ascii_only: bool
+) -> None:
+    text = json.dumps(paths, indent=indent, ensure_ascii=ascii_only)
+    shown = whole_paths(text[:chars])
+    found = json.loads(shown or "[]")
+    assert found == paths[: len(found)]
+    assert len(shown) <= max(chars, 2)
+    if chars >= len(text):
+        assert shown == text
+    elif len(found) < len(paths):
+        longer = json.dumps(paths[: len(found) + 1], indent=indent, ensure_ascii=ascii_only).rstrip("]").rstrip()
+        assert len(longer) >= min(chars, len(text))
 
 
 def test_a_snippet_shows_the_hit_in_its_middle_in_its_own_case() -> None:

@@ -16,6 +16,7 @@ from ctrlb.adapters.dynamodb_table import ConditionFailed, Table
 from ctrlb.adapters.s3_bodies import S3Bodies
 from ctrlb.adapters.threads import Threads
 from ctrlb.domain.rows import NO_TIME_US, Dataset, SessionRow
+from ctrlb.domain.session_text import cut_texts
 from ctrlb.ports import Clock, SessionTaken
 
 THREADS = 8
@@ -62,7 +63,7 @@ class DynamodbSessions:
         return text(head, "belongs_to") if head else None
 
     def rows(
-        self, dataset: Dataset, session_id: str, seq_from: int, seq_to: int, limit: int, body_chars: int
+        self, dataset: Dataset, session_id: str, seq_from: int, seq_to: int, limit: int, text_chars: int
     ) -> list[SessionRow]:
         """See SessionStore.rows."""
         bounds = {
@@ -71,13 +72,23 @@ class DynamodbSessions:
             "last": places.row_sk(seq_to, 10**places.BLOCK_DIGITS - 1),
         }
         found = list(self._table.query("pk = :pk AND sk BETWEEN :first AND :last", bounds, limit=limit))
-        objects = self._objects(text(each, "object") for each in found if needs_object(each, body_chars))
-        return [session_row(each, body_chars, objects.__getitem__) for each in found]
+        return self._cut_rows(found, text_chars)
+
+    def rows_at(
+        self, dataset: Dataset, session_id: str, places: Sequence[tuple[int, int]], text_chars: int
+    ) -> list[SessionRow]:
+        """See SessionStore.rows_at."""
+        found = self._threads.each(lambda place: self._table.get(_place(dataset, session_id, *place)), places)
+        return self._cut_rows([each for each in found if each is not None], text_chars)
+
+    def _cut_rows(self, found: Sequence[Item], text_chars: int) -> list[SessionRow]:
+        objects = self._objects(text(each, "object") for each in found if needs_object(each, text_chars))
+        return [cut_texts(session_row(each, text_chars, objects.__getitem__), text_chars) for each in found]
 
     def _with_times(self, dataset: Dataset, rows: Sequence[SessionRow], written_us: int) -> list[SessionRow]:
         """The rows, and in those without a time the one that is stored, or that of their arrival."""
         untimed = [row for row in rows if row.ts_us == NO_TIME_US]
-        found = self._threads.each(lambda row: self._table.get(_place(dataset, row)), untimed)
+        found = self._threads.each(lambda row: self._table.get(_place(dataset, *row.identity)), untimed)
         times = {
             row.identity: number(stored, "ts_us") if stored else written_us
             for row, stored in zip(untimed, found, strict=True)
@@ -141,8 +152,8 @@ class DynamodbSessions:
         return dict(zip(wanted, self._threads.each(self._bodies.get, wanted), strict=True))
 
 
-def _place(dataset: Dataset, row: SessionRow) -> Item:
-    return item(pk=places.session_pk(dataset, row.session_id), sk=places.row_sk(row.seq, row.block_idx))
+def _place(dataset: Dataset, session_id: str, seq: int, block_idx: int) -> Item:
+    return item(pk=places.session_pk(dataset, session_id), sk=places.row_sk(seq, block_idx))
 
 
 def _new_head(dataset: Dataset, session_id: str, user: str, *, objects: bool) -> Item:
