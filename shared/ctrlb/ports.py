@@ -107,9 +107,17 @@ class SessionStore(Protocol):
         """The user that the session belongs to, or None when it has no row."""
 
     def rows(
-        self, dataset: Dataset, session_id: str, seq_from: int, seq_to: int, limit: int, body_chars: int
+        self, dataset: Dataset, session_id: str, seq_from: int, seq_to: int, limit: int, text_chars: int
     ) -> list[SessionRow]:
-        """Rows with seq_from <= seq <= seq_to by (seq, block_idx); of each body the first `body_chars`."""
+        """Rows with seq_from <= seq <= seq_to by (seq, block_idx), at most `limit`.
+
+        Of each text (command, paths, extra and body) the first `text_chars` characters, wherever that cuts it.
+        """
+
+    def rows_at(
+        self, dataset: Dataset, session_id: str, places: Sequence[tuple[int, int]], text_chars: int
+    ) -> list[SessionRow]:
+        """The rows at these (seq, block_idx), at most 32, in any order; cut as in `rows`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,14 @@ from ctrlb.domain.access import Caller
 from ctrlb.domain.errors import Forbidden, Invalid, NotFound, Unavailable
 from ctrlb.domain.rows import NO_TIME_US, Dataset, SessionRow
 from ctrlb.domain.session_rules import actions_after
-from ctrlb.domain.session_text import MAX_COUNTED, fold, searchable_text, snippet
+from ctrlb.domain.session_text import (
+    MAX_COUNTED,
+    command_snippet,
+    fold,
+    searchable_text,
+    snippet,
+    whole_paths,
+)
 from ctrlb.domain.words import parse_term
 from ctrlb.models import (
     MAX_SEQ,
@@ -32,7 +39,8 @@ from ctrlb.models import (
 from ctrlb.ports import Ports, SessionTaken
 
 FETCH_ROWS = 50
-FETCH_BODY_CHARS = 4_000
+SHOWN_TEXT_CHARS = 4_000
+"""Of each text of a row."""
 ACTION_TEXT_CHARS = 2_000
 SHOWN_NAME_CHARS = 80
 READ_AHEAD_ROWS = 1_000
@@ -101,19 +109,24 @@ def find_command(request: FindCommandRequest, caller: Caller, ports: Ports) -> F
     _check_page(request.offset, request.limit)
     found = ports.index.commands(dataset, text, user=caller.seen_user, offset=request.offset, limit=request.limit)
     occurrences = [
-        Occurrence(session_id=row.session_id, seq=row.seq, tool_name=row.tool_name, command=row.command)
+        Occurrence(
+            session_id=row.session_id,
+            seq=row.seq,
+            tool_name=row.tool_name,
+            command=command_snippet(row.command, text, SHOWN_TEXT_CHARS),
+        )
         for row in found.rows
     ]
     return FindCommandAnswer(total=min(found.total, MAX_COUNTED), offset=request.offset, occurrences=occurrences)
 
 
 def fetch_records(request: FetchRecordsRequest, caller: Caller, ports: Ports) -> FetchRecordsAnswer:
-    """The rows from seq_from to seq_to, at most 50, bodies cut at 4,000 characters."""
+    """The rows from seq_from to seq_to, at most 50, their texts cut at 4,000 characters."""
     dataset = _dataset_of_seen_session(request.dataset, request.session_id, caller, ports)
     if request.seq_to < request.seq_from:
         raise Invalid("seq_to: should not be below seq_from")
     rows = ports.sessions.rows(
-        dataset, request.session_id, request.seq_from, request.seq_to, FETCH_ROWS, FETCH_BODY_CHARS
+        dataset, request.session_id, request.seq_from, request.seq_to, FETCH_ROWS, SHOWN_TEXT_CHARS
     )
     return FetchRecordsAnswer(
         session_id=request.session_id,
@@ -127,7 +140,7 @@ def fetch_records(request: FetchRecordsRequest, caller: Caller, ports: Ports) ->
                 tool_name=row.tool_name,
                 tool_use_id=row.tool_use_id,
                 command=row.command,
-                paths=row.paths,
+                paths=whole_paths(row.paths),
                 is_error=row.is_error,
                 body_len=row.body_len,
                 body=row.body,
@@ -140,17 +153,20 @@ def fetch_records(request: FetchRecordsRequest, caller: Caller, ports: Ports) ->
 def next_actions(request: NextActionsRequest, caller: Caller, ports: Ports) -> NextActionsAnswer:
     """The call's result, then the next calls and their results, in order."""
     dataset = _dataset_of_seen_session(request.dataset, request.session_id, caller, ports)
-    rows = ports.sessions.rows(dataset, request.session_id, request.seq, MAX_SEQ, READ_AHEAD_ROWS, ACTION_TEXT_CHARS)
+    rows = ports.sessions.rows(dataset, request.session_id, request.seq, MAX_SEQ, READ_AHEAD_ROWS, 0)
     actions = actions_after(rows, request.seq, request.k, request.tool)
     if actions is None:
         raise NotFound(f"seq {request.seq} of session {request.session_id} is no tool call")
+    places = [(row.seq, row.block_idx) for _, row in actions.events]
+    shown = ports.sessions.rows_at(dataset, request.session_id, places, ACTION_TEXT_CHARS)
+    texts = {row.identity: row.command or row.body for row in shown}
     events = [
         ActionEvent(
             seq=row.seq,
             kind="call" if kind == "call" else "result",
             tool_name=row.tool_name,
             is_error=row.is_error,
-            text=(row.command or row.body)[:ACTION_TEXT_CHARS],
+            text=texts.get(row.identity, ""),
         )
         for kind, row in actions.events
     ]

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from ctrlb.adapters.sqlite_database import SqliteDatabase
 from ctrlb.adapters.sqlite_sessions import SESSIONS_SCHEMA, SqliteSessions
 from ctrlb.domain.rows import Dataset, SessionRow
-from ctrlb.domain.session_text import fold, searchable_text
+from ctrlb.domain.session_text import cut_texts, fold, searchable_text
 from ctrlb.domain.words import Term, has_term, words_of
 from ctrlb.ports import Found, Order, SessionIndex, SessionStore, SessionTaken
 from tests.aws.stores import dynamodb_sessions
@@ -75,11 +75,18 @@ class SessionModel:
         return self.owners.get((dataset, session_id))
 
     def rows(
-        self, dataset: Dataset, session_id: str, seq_from: int, seq_to: int, limit: int, body_chars: int
+        self, dataset: Dataset, session_id: str, seq_from: int, seq_to: int, limit: int, text_chars: int
     ) -> list[SessionRow]:
         found = [row for row in self._all(dataset) if row.session_id == session_id and seq_from <= row.seq <= seq_to]
         found.sort(key=attrgetter("seq", "block_idx"))
-        return [replace(row, body=row.body[:body_chars]) for row in found[:limit]]
+        return [cut_texts(row, text_chars) for row in found[:limit]]
+
+    def rows_at(
+        self, dataset: Dataset, session_id: str, places: Sequence[tuple[int, int]], text_chars: int
+    ) -> list[SessionRow]:
+        rows = self.stored.get(dataset, {})
+        found = [rows[session_id, *place] for place in places if (session_id, *place) in rows]
+        return [cut_texts(row, text_chars) for row in found]
 
     def search(
         self,

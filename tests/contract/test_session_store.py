@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ctrlb.domain.rows import NO_TIME_US, Dataset, SessionRow
+from ctrlb.domain.session_text import cut_texts
 from ctrlb.ports import SessionStore, SessionTaken
 from tests.contract.session_adapters import StoreOpening
 from tests.contract.session_rows import DATASET, NOW_US, ran, said
@@ -84,6 +85,24 @@ def test_a_body_is_cut_at_characters_and_its_length_is_of_the_whole(store: Sessi
     store.write(DATASET, "ann", [said("s1", 1, body)], NOW_US)
     [row] = store.rows(DATASET, "s1", 1, 1, 1, 3)
     assert (row.body, row.body_len) == (body[:3], len(body))
+
+
+def test_every_text_is_cut_and_none_is_read_where_none_is_wanted(store: SessionStore) -> None:
+    long = replace(FULL, command="é" * 300, paths='["a.py"]' * 40, extra='{"more": 1}' * 30)
+    store.write(DATASET, "ann", [long], NOW_US)
+    for chars in (0, 1, 100, 1_000):
+        expected = cut_texts(long, chars)
+        assert store.rows(DATASET, long.session_id, *EVERYTHING[:3], chars) == [expected]
+        assert store.rows_at(DATASET, long.session_id, [(long.seq, long.block_idx)], chars) == [expected]
+
+
+def test_rows_are_read_by_their_places(store: SessionStore) -> None:
+    rows = [said("s1", seq, f"text {seq}.{block}", block_idx=block) for seq in range(20) for block in (0, 1)]
+    store.write(DATASET, "ann", [*rows, said("s2", 1, "another")], NOW_US)
+    places = [(row.seq, row.block_idx) for row in rows[::3]]
+    found = store.rows_at(DATASET, "s1", [*places, (99, 0), (1, 7)], 100)
+    assert sorted(found, key=lambda row: row.identity) == rows[::3]
+    assert store.rows_at(DATASET, "s1", [], 100) == store.rows_at(DATASET, "s3", places, 100) == []
 
 
 def test_a_body_of_4_mebibytes_is_kept_whole(store: SessionStore) -> None:

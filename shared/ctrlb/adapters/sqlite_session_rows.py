@@ -98,7 +98,7 @@ CREATE TABLE IF NOT EXISTS edits (
 _FIELDS = tuple(field.name for field in fields(SessionRow))
 TEXT_FIELDS = ("command", "paths", "extra", "body")
 SLIM_FIELDS = tuple(name for name in _FIELDS if name not in (*TEXT_FIELDS, "session_id"))
-_BODY = _FIELDS.index("body")
+_TEXTS = tuple(_FIELDS.index(name) for name in TEXT_FIELDS)
 _FLAGS = slice(_FIELDS.index("is_error"), _FIELDS.index("is_summary") + 1)
 
 
@@ -109,8 +109,9 @@ def columns(**instead: str) -> str:
 
 
 # Cut as bytes, of which a character takes up to 4: for SQLite's functions on text, a NUL character is the end.
-CUT_COLUMNS = columns(body="substr(CAST(session_texts.body AS BLOB), 1, 4 * :body_chars)")
-"""What to select for `cut_session_row`."""
+_CUT = "CASE WHEN :text_chars THEN substr(CAST(session_texts.{name} AS BLOB), 1, 4 * :text_chars) END"
+CUT_COLUMNS = columns(**{name: _CUT.format(name=name) for name in TEXT_FIELDS})
+"""What to select for `cut_session_row`. Texts of which nothing is wanted are not read."""
 JOINED_ROWS = """
 session_rows
 JOIN sessions ON sessions.id = session_rows.session
@@ -131,7 +132,7 @@ def session_row(values: Sequence[Any]) -> SessionRow:
     return SessionRow(*values[: _FLAGS.start], *map(bool, values[_FLAGS]), *values[_FLAGS.stop :])
 
 
-def cut_session_row(values: Sequence[Any], body_chars: int) -> SessionRow:
-    """The row that was stored as the values of CUT_COLUMNS, with the body's first `body_chars` characters."""
-    body = (values[_BODY] or b"").decode(errors="ignore")[:body_chars]  # SQLite cuts an empty text to NULL
-    return session_row((*values[:_BODY], body, *values[_BODY + 1 :]))
+def cut_session_row(values: Sequence[Any], text_chars: int) -> SessionRow:
+    """The row that was stored as the values of CUT_COLUMNS, with each text's first `text_chars` characters."""
+    texts = {at: (values[at] or b"").decode(errors="ignore")[:text_chars] for at in _TEXTS}  # an empty one is NULL here
+    return session_row([texts.get(at, value) for at, value in enumerate(values)])

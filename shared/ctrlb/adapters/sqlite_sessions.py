@@ -4,7 +4,8 @@
 `sqlite_search` how a page of hits is found.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 
 from ctrlb.adapters.sqlite_database import SqliteDatabase
 from ctrlb.adapters.sqlite_index import (
@@ -32,12 +33,19 @@ _OWNER = """
 SELECT sessions.owner FROM sessions JOIN datasets ON datasets.id = sessions.dataset
 WHERE datasets.workspace = ? AND datasets.name = ? AND sessions.session_id = ?
 """
-_ROWS = f"""
+_OF_SESSION = f"""
 SELECT {CUT_COLUMNS} FROM {JOINED_ROWS}
 JOIN datasets ON datasets.id = sessions.dataset
 WHERE datasets.workspace = :workspace AND datasets.name = :dataset AND sessions.session_id = :session_id
-    AND session_rows.seq BETWEEN :seq_from AND :seq_to
+"""
+_ROWS = f"""
+{_OF_SESSION} AND session_rows.seq BETWEEN :seq_from AND :seq_to
 ORDER BY session_rows.seq, session_rows.block_idx LIMIT :limit
+"""
+_ROWS_AT = f"""
+{_OF_SESSION} AND (session_rows.seq, session_rows.block_idx) IN (
+    SELECT value ->> 0, value ->> 1 FROM json_each(:places)
+)
 """
 
 
@@ -60,13 +68,17 @@ class SqliteSessions:
         return found[0][0] if found else None
 
     def rows(
-        self, dataset: Dataset, session_id: str, seq_from: int, seq_to: int, limit: int, body_chars: int
+        self, dataset: Dataset, session_id: str, seq_from: int, seq_to: int, limit: int, text_chars: int
     ) -> list[SessionRow]:
         """See SessionStore.rows."""
-        place = {"workspace": dataset.workspace, "dataset": dataset.name, "session_id": session_id}
-        bounds = {"seq_from": seq_from, "seq_to": seq_to, "limit": limit, "body_chars": body_chars}
-        found = self._database.select(_ROWS, {**place, **bounds})
-        return [cut_session_row(values, body_chars) for values in found]
+        bounds = {"seq_from": seq_from, "seq_to": seq_to, "limit": limit}
+        return self._rows_of(_ROWS, dataset, session_id, text_chars, bounds)
+
+    def rows_at(
+        self, dataset: Dataset, session_id: str, places: Sequence[tuple[int, int]], text_chars: int
+    ) -> list[SessionRow]:
+        """See SessionStore.rows_at."""
+        return self._rows_of(_ROWS_AT, dataset, session_id, text_chars, {"places": json.dumps(places)})
 
     def search(
         self,
@@ -100,3 +112,10 @@ class SqliteSessions:
         else:
             search = Search(COMMAND_HITS, match_of_command(text), text, user)
         return search_page(self._database, dataset, search, offset, limit)
+
+    def _rows_of(
+        self, query: str, dataset: Dataset, session_id: str, text_chars: int, asked: Mapping[str, int | str]
+    ) -> list[SessionRow]:
+        session = {"workspace": dataset.workspace, "dataset": dataset.name, "session_id": session_id}
+        found = self._database.select(query, {**session, **asked, "text_chars": text_chars})
+        return [cut_session_row(values, text_chars) for values in found]

@@ -212,7 +212,7 @@ class FetchRecordsRequest(DatasetRequest):
 
 
 class SessionRecord(Answer):
-    """A row as it was uploaded; the body cut at 4,000 characters."""
+    """A row as it was uploaded; its texts cut at 4,000 characters."""
 
     ts: int
     seq: int
