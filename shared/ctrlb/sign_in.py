@@ -27,7 +27,7 @@ def sign_in(request: SignInRequest, caller: Caller | None, ports: Ports) -> Sign
     code = ports.identity.use_code(secret_hash(request.code))
     now_us = ports.clock.now_us()
     if code is None or code.expires_us <= now_us:
-        raise SignInRefused("the code was used or has expired; start the server again, or run `ctrlb sign-in`")
+        raise SignInRefused("the code was used or has expired; for a new link run `python -m ctrlb sign-in`")
     token = TOKEN_PREFIX + ports.random.secret()
     session = SignIn(secret_hash(token), code.workspace, code.user, now_us + SESSION_US)
     ports.identity.add_sign_in(session, once=False)

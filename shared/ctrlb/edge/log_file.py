@@ -24,9 +24,12 @@ class LogFile(logging.Handler):
         self._flushing = threading.Lock()
         threading.Thread(target=self._flush_often, name="log", daemon=True).start()
 
-    def createLock(self) -> None:  # noqa: N802 (logging's name)
-        """Make none: the making of a line shares nothing, and the queue of lines is safe among threads."""
-        self.lock = None
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Take the record, without logging's lock: making a line shares nothing, and the queue is safe among threads."""
+        kept = self.filter(record)
+        if kept:
+            self.emit(record if kept is True else kept)
+        return bool(kept)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Put the record's line with those that wait."""
