@@ -126,7 +126,10 @@ class Found:
 
     total: int
     rows: list[SessionRow]
-    """With whole bodies for `search` (the snippet is cut from them), with empty ones for `commands`."""
+    """With whole bodies for `search`, with whole commands and no body for `commands`: snippets are cut from them.
+
+    Paths and extra may be left out.
+    """
 
 
 class SessionIndex(Protocol):

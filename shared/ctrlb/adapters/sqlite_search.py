@@ -43,8 +43,8 @@ SELECT id FROM (
 ) WHERE place = 1 ORDER BY ts_us {{direction}}, session_id {{direction}} LIMIT :limit OFFSET :offset
 """
 _ROWS = f"SELECT {{columns}} FROM {JOINED_ROWS} WHERE session_rows.id IN ({{chosen}}) {_ORDER}"
-_WHOLE = columns()
-_WITHOUT_BODY = columns(body="''")
+_WITH_BODY = columns(paths="''", extra="''")
+_WITHOUT_BODY = columns(paths="''", extra="''", body="''")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class _Reader:
     def rows(self, ids: IdRange, offset: int, limit: int) -> list[SessionRow]:
         """The page's rows in order; no hit outside of `ids` comes before them."""
         chosen = _FIRST_OF_EACH_SESSION if self._search.one_per_session else _EACH_HIT
-        what = _WHOLE if self._search.with_bodies else _WITHOUT_BODY
+        what = _WITH_BODY if self._search.with_bodies else _WITHOUT_BODY
         statement = _ROWS.replace("{chosen}", chosen).replace("{columns}", what)
         found = self._select(statement, ids, offset=offset, limit=limit)
         return [session_row(values) for values in found]
