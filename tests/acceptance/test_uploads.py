@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.acceptance.calls import BASE_US, SESSIONS, answered, records, refusal, row, upload
+from tests.acceptance.calls import BASE_US, SESSIONS, answered, eventually, records, refusal, row, upload
 
 PATH = f"{SESSIONS}/records"
 MIB = 1024 * 1024
@@ -212,12 +212,19 @@ def test_a_body_is_kept_character_for_character(http: httpx2.Client, session_id:
     assert [(kept["body"], kept["body_len"]) for kept in records(http, session_id)] == [(body, len(body))]
 
 
-def test_columns_of_every_length_come_back_whole(http: httpx2.Client, session_id: str) -> None:
-    columns: dict[str, Any] = {
-        "command": "make " + "x" * 100_000,
-        "paths": json.dumps([f"src/{'d' * 50}/{number}.py" for number in range(1_000)]),
-        "tool_use_id": "i" * 1_024,
-    }
-    upload(http, row(session_id, 0, **columns))
+def test_a_long_command_and_long_paths_are_kept_and_shown_in_part(http: httpx2.Client, session_id: str) -> None:
+    paths = [f"src/{'d' * 50}/{number}.py" for number in range(1_000)]
+    columns: dict[str, Any] = {"command": f"make {'x' * 100_000} {session_id}", "paths": json.dumps(paths)}
+    upload(http, row(session_id, 0, block_type="tool_use", tool_use_id="i" * 1_024, **columns))
     (kept,) = records(http, session_id)
-    assert {name: kept[name] for name in columns} == columns
+    assert (kept["tool_use_id"], kept["command"]) == ("i" * 1_024, columns["command"][:4_000])
+    shown = json.loads(kept["paths"])
+    assert shown == paths[: len(shown)]
+    assert 3_900 < len(kept["paths"]) <= 4_000
+
+    def look() -> list[str]:
+        answer = answered(http.get(f"{SESSIONS}/commands", params={"command": session_id}))
+        assert answer["total"] == 1
+        return [found["command"] for found in answer["occurrences"]]
+
+    assert eventually(look) == [columns["command"][-4_000:]]
