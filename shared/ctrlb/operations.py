@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ctrlb import claims, keys, models, notes, runs, service, sessions, settings, sign_in
-from ctrlb.domain.access import Permission
+from ctrlb.domain.rows import Permission
 
 
 @dataclass(frozen=True, slots=True)

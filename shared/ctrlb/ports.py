@@ -4,8 +4,8 @@
 `Unavailable` when its store does not answer in time; then the caller was promised nothing.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 from ctrlb.domain.rows import (
@@ -17,6 +17,7 @@ from ctrlb.domain.rows import (
     Event,
     Key,
     Member,
+    Role,
     Run,
     RunSummary,
     SessionRow,
@@ -37,8 +38,8 @@ class NumberTaken(Exception):
     """The record already has a row with this number; nothing was written."""
 
 
-class SettingsMoved(Exception):
-    """The settings are not those that were to be replaced: somebody changed them meanwhile. Nothing was written."""
+class Moved(Exception):
+    """What was to be replaced is not as it was read: somebody changed it meanwhile. Nothing was written."""
 
 
 class SessionTaken(Exception):
@@ -159,7 +160,7 @@ class SessionIndex(Protocol):
 
 
 class IdentityStore(Protocol):
-    """Workspaces' members, keys, settings and sign-ins."""
+    """Workspaces' members, roles, keys, settings and sign-ins."""
 
     def key(self, workspace: str, key_id: str) -> Key | None:
         """The key as it is stored, revoked or not."""
@@ -179,14 +180,29 @@ class IdentityStore(Protocol):
     def member(self, workspace: str, user: str) -> Member | None:
         """The person, active or not."""
 
-    def put_member(self, member: Member, audit: Audit) -> None:
-        """Add the person, or change their role or status."""
+    def members(self, workspace: str) -> list[Member]:
+        """The workspace's people by name, active or not."""
+
+    def change_member(self, before: Member | None, after: Member, by: Member | None, audit: Audit) -> None:
+        """Replace `before` by `after`, or add `after` where there was nobody; or raise Moved and write nothing.
+
+        It moved as well when `by`, who does it and is somebody else, is no longer as given; None is the command line.
+        """
+
+    def role(self, workspace: str, name: str) -> Role | None:
+        """The role as the workspace has defined it; built-in roles are not kept."""
+
+    def roles(self, workspace: str) -> list[Role]:
+        """The roles that the workspace has defined, by name."""
+
+    def change_role(self, before: Role | None, after: Role, by: Member, audit: Audit) -> None:
+        """Replace or add a role as `change_member` does a person."""
 
     def settings(self, workspace: str) -> Settings:
         """The workspace's settings; the defaults when it has changed none."""
 
     def change_settings(self, workspace: str, before: Settings, after: Settings, audit: Audit) -> None:
-        """Replace `before` by `after` and record the change, or raise SettingsMoved and write nothing."""
+        """Replace `before` by `after` and record the change, or raise Moved and write nothing."""
 
     def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
         """Keep a session (`once=False`) or a one-time code (`once=True`)."""
@@ -280,5 +296,7 @@ class Ports:
     identity: IdentityStore
     clock: Clock
     random: Randomness
+    workspace_hosts: Mapping[str, str] = field(default_factory=dict)
+    """The workspace that an address serves alone, by host name in small letters. Any other address serves all."""
     issuer: Issuer | None = None
     """None where no issuer's tokens are taken."""

@@ -7,7 +7,7 @@ from ctrlb.domain.access import Caller
 from ctrlb.domain.errors import Unavailable
 from ctrlb.domain.rows import Audit, Settings
 from ctrlb.models import ChangeSettingsRequest, GetSettingsRequest, SettingsAnswer
-from ctrlb.ports import Ports, SettingsMoved
+from ctrlb.ports import Moved, Ports
 
 CHANGE_TRIES = 16
 """How often a change is made anew because somebody else's came first."""
@@ -33,7 +33,7 @@ def change_settings(request: ChangeSettingsRequest, caller: Caller, ports: Ports
         )
         try:
             ports.identity.change_settings(caller.workspace, before, after, audit)
-        except SettingsMoved:
+        except Moved:
             continue
         return _answer(after)
     raise Unavailable("the settings are being changed by others all the time; nothing was changed, send it again")

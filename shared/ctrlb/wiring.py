@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 DATA_FOLDER = "CTRLB_DATA"
 """The variable that names laptop mode's folder."""
+WORKSPACE_HOSTS = "WORKSPACE_HOSTS"
+"""The variable that says which host names serve one workspace alone: `acme.example.com=acme,beta.example.com=beta`."""
 OIDC_ISSUER = "OIDC_ISSUER"
 """The variable that names the issuer of people's tokens; without it none of an issuer is taken."""
 
@@ -24,6 +26,10 @@ OIDC_ISSUER = "OIDC_ISSUER"
 @functools.cache
 def ports() -> Ports:
     """This process's stores. Those of laptop mode are opened here, those of AWS made when they are used."""
+    return replace(_stores(), workspace_hosts=_workspace_hosts(os.environ.get(WORKSPACE_HOSTS, "")))
+
+
+def _stores() -> Ports:
     folder = os.environ.get(DATA_FOLDER)
     if folder is None:
         return _with_issuer(_aws_stores().ports())
@@ -38,6 +44,14 @@ def _with_issuer(stores: Ports) -> Ports:
     from ctrlb.adapters.oidc_issuer import Oidc, OidcIssuer
 
     return replace(stores, issuer=OidcIssuer(Oidc.named(os.environ), stores.clock))
+
+
+def _workspace_hosts(text: str) -> dict[str, str]:
+    pairs = [pair.strip().partition("=") for pair in text.split(",") if pair.strip()]
+    for host, _, workspace in pairs:
+        if not host or not workspace:
+            raise RuntimeError(f"{WORKSPACE_HOSTS} should read host=workspace,host=workspace")
+    return {host.lower(): workspace for host, _, workspace in pairs}
 
 
 def open_stores() -> None:

@@ -23,8 +23,8 @@ def admin_of(workspace: str, user: str, ports: Ports) -> Caller:
         raise Invalid(f"a person's name {fault}")
     member = ports.identity.member(workspace, user)
     if member is None:
-        audit = Audit(workspace, ports.clock.now_us(), COMMAND_LINE, "put_member", before="", after=f"{user}: Admin")
-        ports.identity.put_member(Member(workspace, user, "Admin"), audit)
+        audit = Audit(workspace, ports.clock.now_us(), COMMAND_LINE, "invite_member", before="", after=f"{user}: Admin")
+        ports.identity.change_member(None, Member(workspace, user, "Admin"), None, audit)
     elif member.role != "Admin" or not member.active:
         raise Forbidden(f"{user} is in {workspace} already, and no active Admin of it")
     return Caller(workspace, user, ROLES["Admin"], ports.identity.settings(workspace), COMMAND_LINE)

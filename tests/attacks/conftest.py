@@ -15,8 +15,10 @@ WORKSPACE = "acme"
 
 def add_member(stores: Ports, user: str, role: str = "Member", *, active: bool = True, workspace: str = "acme") -> None:
     """Add the person, or change their role or status."""
-    audit = Audit(workspace, stores.clock.now_us(), "test", "put_member", before="", after=user)
-    stores.identity.put_member(Member(workspace, user, role, active), audit)
+    audit = Audit(workspace, stores.clock.now_us(), "test", "change_member", before="", after=user)
+    before = stores.identity.member(workspace, user)
+    after = Member(workspace, user, role, active, changed_us=stores.clock.now_us() if before else 0)
+    stores.identity.change_member(before, after, None, audit)
 
 
 def trusting(stores: Ports, issuer: LocalIssuer, claim: str = "email") -> Ports:

@@ -92,8 +92,8 @@ class Deployment:
         self._relay, self._sessions = relay.name, sessions.name
         self.meter = Meter(dynamodb)
         person = Caller("acme", "ann", ROLES["Admin"], Settings(wait_ms=1), token_sha256="a person's")
-        audit = Audit("acme", clock.now_us(), "ann", "put_member", before="", after="Admin")
-        identity.put_member(Member("acme", "ann", "Admin"), audit)
+        audit = Audit("acme", clock.now_us(), "ann", "invite_member", before="", after="Admin")
+        identity.change_member(None, Member("acme", "ann", "Admin"), None, audit)
         self.person = person
         self.key = create_key(CreateKeyRequest(name="key of a laptop"), person, self.ports).key
 

@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from ctrlb.domain.rows import Audit, Key, Member, Settings, SignIn
-from ctrlb.ports import IdentityStore, Ports, SettingsMoved
+from ctrlb.domain.rows import Audit, Grant, Key, Member, Role, Settings, SignIn
+from ctrlb.ports import IdentityStore, Moved, Ports
 from tests.contract.relay_rows import NOW_US
 
 KEY = Key("acme", "key1", "ann", "laptop", "hash", NOW_US, None)
 AUDIT = Audit("acme", NOW_US, "ann", "test", before="", after="changed")
+ANN = Member("acme", "ann", "Admin")
+BOB = Member("acme", "bob", "Admin")
+AUDITOR = Role("acme", "Auditor", frozenset(("mcp.use", "relay.read_all")), NOW_US)
 CODE = SignIn("hash of a code", "acme", "ann", NOW_US + 1)
 RIVALS = 8
 
@@ -25,6 +28,7 @@ def test_what_was_never_written_is_not_there(identity: IdentityStore) -> None:
     assert identity.key("acme", "key1") is None
     assert identity.keys("acme", None) == []
     assert identity.member("acme", "ann") is None
+    assert identity.members("acme") == []
     assert identity.settings("acme") == Settings()
     assert identity.sign_in("hash") is None
     assert identity.use_code("hash") is None
@@ -70,11 +74,71 @@ def test_the_last_use_of_a_key_moves_forward_only(identity: IdentityStore) -> No
 
 
 def test_a_member_is_added_and_changed(identity: IdentityStore) -> None:
-    identity.put_member(Member("acme", "ann", "Member"), AUDIT)
-    assert identity.member("acme", "ann") == Member("acme", "ann", "Member")
-    identity.put_member(Member("acme", "ann", "Admin", active=False), AUDIT)
-    assert identity.member("acme", "ann") == Member("acme", "ann", "Admin", active=False)
+    identity.change_member(None, ANN, None, AUDIT)
+    assert identity.member("acme", "ann") == ANN
+    grants = (Grant("logs", "write"), Grant("team-*", "read"))
+    changed = Member("acme", "ann", "Reader", active=False, grants=grants, changed_us=NOW_US)
+    identity.change_member(ANN, changed, None, AUDIT)
+    assert identity.member("acme", "ann") == changed
     assert identity.member("other", "ann") is None
+
+
+def test_members_are_listed_by_name_of_their_workspace_alone(identity: IdentityStore) -> None:
+    for member in (BOB, ANN, replace(ANN, workspace="other")):
+        identity.change_member(None, member, None, AUDIT)
+    assert identity.members("acme") == [ANN, BOB]
+    assert identity.members("nobodys") == []
+
+
+@pytest.mark.parametrize("before", [None, replace(BOB, changed_us=NOW_US - 1)])
+def test_a_member_that_somebody_changed_meanwhile_is_not_replaced(
+    identity: IdentityStore, before: Member | None
+) -> None:
+    for member in (ANN, BOB):
+        identity.change_member(None, member, None, AUDIT)
+    with pytest.raises(Moved):
+        identity.change_member(before, replace(BOB, role="Reader", changed_us=NOW_US), ANN, AUDIT)
+    assert identity.member("acme", "bob") == BOB
+
+
+def test_a_member_that_is_not_there_is_not_changed(identity: IdentityStore) -> None:
+    with pytest.raises(Moved):
+        identity.change_member(BOB, replace(BOB, role="Reader", changed_us=NOW_US), None, AUDIT)
+    assert identity.member("acme", "bob") is None
+
+
+def test_of_two_that_change_each_other_one_can(identity: IdentityStore) -> None:
+    """Else two Admins who demote each other at once would leave a workspace without any."""
+    for member in (ANN, BOB):
+        identity.change_member(None, member, None, AUDIT)
+    identity.change_member(BOB, replace(BOB, role="Reader", changed_us=NOW_US), ANN, AUDIT)
+    with pytest.raises(Moved):
+        identity.change_member(ANN, replace(ANN, role="Reader", changed_us=NOW_US), BOB, AUDIT)
+    assert identity.member("acme", "ann") == ANN
+
+
+def test_a_role_is_defined_and_defined_anew(identity: IdentityStore) -> None:
+    identity.change_member(None, ANN, None, AUDIT)
+    assert identity.role("acme", "Auditor") is None
+    identity.change_role(None, AUDITOR, ANN, AUDIT)
+    nothing = Role("acme", "Auditor", frozenset(), NOW_US + 1)
+    identity.change_role(AUDITOR, nothing, ANN, AUDIT)
+    identity.change_role(None, replace(AUDITOR, name="A first"), ANN, AUDIT)
+    assert identity.role("acme", "Auditor") == nothing
+    assert identity.roles("acme") == [replace(AUDITOR, name="A first"), nothing]
+    assert identity.role("other", "Auditor") is None
+    assert identity.roles("other") == []
+
+
+@pytest.mark.parametrize(("before", "by"), [(None, ANN), (AUDITOR, replace(ANN, changed_us=NOW_US))])
+def test_a_role_is_left_alone_when_it_or_who_defines_it_moved(
+    identity: IdentityStore, before: Role | None, by: Member
+) -> None:
+    identity.change_member(None, ANN, None, AUDIT)
+    identity.change_role(None, AUDITOR, ANN, AUDIT)
+    with pytest.raises(Moved):
+        identity.change_role(before, replace(AUDITOR, permissions=frozenset(), changed_us=NOW_US + 1), by, AUDIT)
+    assert identity.role("acme", "Auditor") == AUDITOR
 
 
 def test_settings_are_replaced_whole(identity: IdentityStore) -> None:
@@ -88,7 +152,7 @@ def test_settings_are_replaced_whole(identity: IdentityStore) -> None:
 
 def test_settings_that_somebody_changed_meanwhile_are_not_replaced(identity: IdentityStore) -> None:
     identity.change_settings("acme", Settings(), Settings("enforce"), AUDIT)
-    with pytest.raises(SettingsMoved):
+    with pytest.raises(Moved):
         identity.change_settings("acme", Settings(), Settings("off"), AUDIT)
     assert identity.settings("acme") == Settings("enforce")
 

@@ -85,8 +85,10 @@ def stores(laptop: Laptop) -> Iterator[Ports]:
 
 def add_member(stores: Ports, user: str, role: str = "Member", *, active: bool = True) -> None:
     """Add the person, or change their role or status."""
-    audit = Audit(WORKSPACE, stores.clock.now_us(), "test", "put_member", before="", after=user)
-    stores.identity.put_member(Member(WORKSPACE, user, role, active), audit)
+    now_us, before = stores.clock.now_us(), stores.identity.member(WORKSPACE, user)
+    after = Member(WORKSPACE, user, role, active, changed_us=now_us if before else 0)
+    audit = Audit(WORKSPACE, now_us, "test", "change_member", before="", after=user)
+    stores.identity.change_member(before, after, None, audit)
 
 
 def add_key(stores: Ports, user: str, expires_us: int | None = None) -> str:

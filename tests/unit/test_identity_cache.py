@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from ctrlb.adapters.identity_cache import MAX_AGE_S, MAX_KEPT, CachedIdentity
-from ctrlb.domain.rows import Audit, Key, Member, Settings
+from ctrlb.domain.rows import Audit, Key, Member, Permission, Role, Settings
 from ctrlb.edge.identity import identify
 from ctrlb.keys import create_key
 from ctrlb.laptop import owner
 from ctrlb.models import CreateKeyRequest
-from ctrlb.ports import IdentityStore, Ports
+from ctrlb.ports import IdentityStore, Moved, Ports
 from tests.conftest import NOW_US, HandClock
 
 AUDIT = Audit("local", NOW_US, "admin", "test", before="", after="")
@@ -77,10 +77,29 @@ def test_what_is_changed_here_is_seen_here_at_once(cached: CachedIdentity) -> No
     assert cached.settings("local") == Settings()
     cached.change_settings("local", Settings(), Settings("enforce"), AUDIT)
     assert cached.settings("local") == Settings("enforce")
-    cached.put_member(Member("local", "ann", "Reader"), AUDIT)
-    assert cached.member("local", "ann") == Member("local", "ann", "Reader")
-    cached.put_member(Member("local", "ann", "Admin"), AUDIT)
-    assert cached.member("local", "ann") == Member("local", "ann", "Admin")
+    reader, admin = Member("local", "ann", "Reader"), Member("local", "ann", "Admin", changed_us=NOW_US)
+    cached.change_member(None, reader, None, AUDIT)
+    assert cached.member("local", "ann") == reader
+    cached.change_member(reader, admin, None, AUDIT)
+    assert cached.member("local", "ann") == admin
+    before = None
+    for permissions in (frozenset[Permission](), frozenset[Permission](("mcp.use",))):
+        after = Role("local", "Auditor", permissions, NOW_US + len(permissions))
+        cached.change_role(before, after, admin, AUDIT)
+        assert cached.role("local", "Auditor") == after
+        before = after
+
+
+def test_whoever_moved_is_read_anew(stores: Ports, cached: CachedIdentity) -> None:
+    ann, bob = Member("local", "ann", "Admin"), Member("local", "bob", "Member")
+    demoted = Member("local", "ann", "Reader", changed_us=NOW_US)
+    for member in (ann, bob):
+        cached.change_member(None, member, None, AUDIT)
+    assert cached.member("local", "ann") == ann
+    stores.identity.change_member(ann, demoted, None, AUDIT)
+    with pytest.raises(Moved):
+        cached.change_member(bob, replace(bob, role="Admin", changed_us=NOW_US), ann, AUDIT)
+    assert cached.member("local", "ann") == demoted
 
 
 def test_what_is_not_there_is_looked_for_every_time(stores: Ports, cached: CachedIdentity) -> None:

@@ -13,7 +13,7 @@ from ctrlb.wiring import deployed
 from ctrlb.workspaces import admin_of
 from tests.aws.stores import made_table, table_name
 
-AUDIT = Audit("acme", 0, "somebody", "put_member", before="", after="")
+AUDIT = Audit("acme", 0, "somebody", "invite_member", before="", after="")
 
 
 def test_the_first_call_adds_the_admin_and_the_second_finds_them(stores: Ports) -> None:
@@ -23,7 +23,7 @@ def test_the_first_call_adds_the_admin_and_the_second_finds_them(stores: Ports) 
 
 @pytest.mark.parametrize("member", [Member("acme", "ada", "Reader"), Member("acme", "ada", "Admin", active=False)])
 def test_nobody_who_is_there_becomes_admin_this_way(stores: Ports, member: Member) -> None:
-    stores.identity.put_member(member, AUDIT)
+    stores.identity.change_member(None, member, None, AUDIT)
     with pytest.raises(Forbidden, match="ada is in acme already"):
         admin_of("acme", "ada", stores)
     assert stores.identity.member("acme", "ada") == member

@@ -1,4 +1,4 @@
-"""Members, keys, settings, audits and sign-ins: the small rows of the relay table.
+"""Members, roles, keys, settings, audits and sign-ins: the small rows of the relay table.
 
 A change and its audit are one transaction. Sign-ins and codes carry their end for DynamoDB's own sweeper, which may
 be days late: whoever reads one compares its end with the present time.
@@ -8,12 +8,14 @@ import contextlib
 import dataclasses
 import json
 from operator import attrgetter
+from typing import cast
 
 from ctrlb.adapters import dynamodb_keys as places
-from ctrlb.adapters.dynamodb_items import Item, item, number, number_or_none, text
+from ctrlb.adapters.dynamodb_items import Item, item, number, number_or_none, text, texts
 from ctrlb.adapters.dynamodb_table import ConditionFailed, Table
-from ctrlb.domain.rows import Audit, Key, Member, Settings, SignIn
-from ctrlb.ports import Randomness, SettingsMoved
+from ctrlb.adapters.identity_text import read_grants, written_grants
+from ctrlb.domain.rows import Audit, Key, Member, Permission, Role, Settings, SignIn
+from ctrlb.ports import Moved, Randomness
 
 _S_US = 1_000_000
 
@@ -63,14 +65,56 @@ class DynamodbIdentity:
 
     def member(self, workspace: str, user: str) -> Member | None:
         """See IdentityStore.member."""
-        found = self._table.get(item(pk=places.workspace_pk(workspace), sk=places.member_sk(user)))
-        return Member(workspace, user, text(found, "role"), found["active"]["BOOL"]) if found else None
+        found = self._table.get(_member_place(workspace, user))
+        return _member(workspace, found) if found else None
 
-    def put_member(self, member: Member, audit: Audit) -> None:
-        """See IdentityStore.put_member."""
-        place = {"pk": places.workspace_pk(member.workspace), "sk": places.member_sk(member.user)}
-        row = item(**place, user=member.user, role=member.role, active=member.active)
-        self._table.write_all(row, self._audit(audit))
+    def members(self, workspace: str) -> list[Member]:
+        """See IdentityStore.members."""
+        place = {"pk": places.workspace_pk(workspace), "members": places.MEMBER_PREFIX}
+        found = self._table.query("pk = :pk AND begins_with(sk, :members)", place)
+        return sorted((_member(workspace, each) for each in found), key=attrgetter("user"))
+
+    def change_member(self, before: Member | None, after: Member, by: Member | None, audit: Audit) -> None:
+        """See IdentityStore.change_member."""
+        row = _member_place(after.workspace, after.user) | item(
+            user=after.user,
+            role=after.role,
+            active=after.active,
+            grants=written_grants(after.grants),
+            changed_us=after.changed_us,
+        )
+        self._change(row, None if before is None else before.changed_us, by, audit)
+
+    def role(self, workspace: str, name: str) -> Role | None:
+        """See IdentityStore.role."""
+        found = self._table.get(_role_place(workspace, name))
+        return _role(workspace, found) if found else None
+
+    def roles(self, workspace: str) -> list[Role]:
+        """See IdentityStore.roles."""
+        place = {"pk": places.workspace_pk(workspace), "roles": places.ROLE_PREFIX}
+        found = self._table.query("pk = :pk AND begins_with(sk, :roles)", place)
+        return sorted((_role(workspace, each) for each in found), key=attrgetter("name"))
+
+    def change_role(self, before: Role | None, after: Role, by: Member, audit: Audit) -> None:
+        """See IdentityStore.change_role."""
+        row = _role_place(after.workspace, after.name) | item(
+            name=after.name, permissions=after.permissions, changed_us=after.changed_us
+        )
+        self._change(row, None if before is None else before.changed_us, by, audit)
+
+    def _change(self, row: Item, found_us: int | None, by: Member | None, audit: Audit) -> None:
+        """Write the row over the one of that version, None for none, if `by` is still of theirs."""
+        condition, values = "attribute_not_exists(pk)", None
+        if found_us is not None:
+            condition, values = "changed_us = :found", {"found": found_us}
+        only_if = []
+        if by is not None:
+            only_if.append((_member_place(by.workspace, by.user), "changed_us = :by", {"by": by.changed_us}))
+        try:
+            self._table.put_with(row, condition, values, self._audit(audit), only_if=only_if)
+        except ConditionFailed:
+            raise Moved from None
 
     def settings(self, workspace: str) -> Settings:
         """See IdentityStore.settings."""
@@ -82,7 +126,7 @@ class DynamodbIdentity:
         place = item(pk=places.workspace_pk(workspace), sk=places.SETTINGS)
         found = self._table.get(place)
         if _settings(found) != before:
-            raise SettingsMoved
+            raise Moved
         row = place | item(settings=json.dumps(dataclasses.asdict(after)))
         condition, values = "attribute_not_exists(pk)", None
         if found:
@@ -90,7 +134,7 @@ class DynamodbIdentity:
         try:
             self._table.put_with(row, condition, values, self._audit(audit))
         except ConditionFailed:
-            raise SettingsMoved from None
+            raise Moved from None
 
     def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
         """See IdentityStore.add_sign_in."""
@@ -127,6 +171,24 @@ class DynamodbIdentity:
 
 def _settings(found: Item | None) -> Settings:
     return Settings(**json.loads(text(found, "settings"))) if found else Settings()
+
+
+def _member_place(workspace: str, user: str) -> Item:
+    return item(pk=places.workspace_pk(workspace), sk=places.member_sk(user))
+
+
+def _member(workspace: str, found: Item) -> Member:
+    grants, changed_us = read_grants(text(found, "grants")), number(found, "changed_us")
+    return Member(workspace, text(found, "user"), text(found, "role"), found["active"]["BOOL"], grants, changed_us)
+
+
+def _role_place(workspace: str, name: str) -> Item:
+    return item(pk=places.workspace_pk(workspace), sk=places.role_sk(name))
+
+
+def _role(workspace: str, found: Item) -> Role:
+    permissions = cast("frozenset[Permission]", texts(found, "permissions"))  # they were checked when it was defined
+    return Role(workspace, text(found, "name"), permissions, number(found, "changed_us"))
 
 
 def _key_place(workspace: str, key_id: str) -> Item:

@@ -22,6 +22,8 @@ AGENT_PREFIX = "agent#"
 RESOURCE_PREFIX = "resource#"
 EDIT_PREFIX = "edit#"
 KEY_PREFIX = "key#"
+MEMBER_PREFIX = "member#"
+ROLE_PREFIX = "role#"
 ROW_PREFIX = "row#"
 HEAD = "head"
 SETTINGS = "settings"
@@ -123,7 +125,7 @@ def edit_listed_at(ts_us: int, session_id: str, seq: int, block_idx: int) -> str
 
 
 def workspace_pk(workspace: str) -> str:
-    """Where a workspace's members, keys, settings and audits lie."""
+    """Where a workspace's members, roles, keys, settings and audits lie."""
     return f"workspace#{joined(workspace)}"
 
 
@@ -134,7 +136,12 @@ def key_sk(key_id: str) -> str:
 
 def member_sk(user: str) -> str:
     """The place of a person."""
-    return f"member#{joined(user)}"
+    return MEMBER_PREFIX + joined(user)
+
+
+def role_sk(name: str) -> str:
+    """The place of a role."""
+    return ROLE_PREFIX + joined(name)
 
 
 def audit_sk(ts_us: int, name: str) -> str:

@@ -49,9 +49,25 @@ class Table:
         """Write the items, whatever is there, or none."""
         self.transact([{"Put": self._put(item, None, None)} for item in items])
 
-    def put_with(self, item: Item, condition: str, values: Values | None, beside: Item) -> None:
-        """Write the item if the condition holds, and `beside` with it, or neither. Raises ConditionFailed."""
-        self.transact([{"Put": self._put(item, condition, values)}, {"Put": self._put(beside, None, None)}])
+    def put_with(
+        self,
+        item: Item,
+        condition: str,
+        values: Values | None,
+        beside: Item,
+        only_if: Sequence[tuple[Item, str, Values]] = (),
+    ) -> None:
+        """Write the item if the condition holds, and `beside` with it, or neither. Raises ConditionFailed.
+
+        `only_if` are conditions on further items, each as (key, condition, values).
+        """
+        self.transact(
+            [
+                {"Put": self._put(item, condition, values)},
+                {"Put": self._put(beside, None, None)},
+                *({"ConditionCheck": self._check(*check)} for check in only_if),
+            ]
+        )
 
     def update_with(self, key: Item, update: str, condition: str, values: Values, beside: Item) -> None:
         """Change the key's item if the condition holds, and write `beside` with it, or neither."""
@@ -182,6 +198,10 @@ class Table:
         if values is not None:
             parameters["ExpressionAttributeValues"] = _placeholders(values)
         return parameters
+
+    def _check(self, key: Item, condition: str, values: Values) -> dict[str, Any]:
+        names = {"TableName": self.name, "Key": key, "ConditionExpression": condition}
+        return {**names, "ExpressionAttributeValues": _placeholders(values)}
 
     def _call(self, operation: str, **parameters: Any) -> dict[str, Any]:
         call = functools.partial(getattr(self._client, operation), **parameters)

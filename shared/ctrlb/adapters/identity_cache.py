@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import TypeVar
 
-from ctrlb.domain.rows import Audit, Key, Member, Settings, SignIn
+from ctrlb.domain.rows import Audit, Key, Member, Role, Settings, SignIn
 from ctrlb.ports import Clock, IdentityStore
 
 MAX_AGE_S = 15.0
@@ -57,10 +57,34 @@ class CachedIdentity:
         """See IdentityStore.member; at most MAX_AGE_S old."""
         return self._read(("member", workspace, user), lambda: self._store.member(workspace, user))
 
-    def put_member(self, member: Member, audit: Audit) -> None:
-        """See IdentityStore.put_member."""
-        self._store.put_member(member, audit)
-        self._forget(("member", member.workspace, member.user))
+    def members(self, workspace: str) -> list[Member]:
+        """See IdentityStore.members; not cached."""
+        return self._store.members(workspace)
+
+    def change_member(self, before: Member | None, after: Member, by: Member | None, audit: Audit) -> None:
+        """See IdentityStore.change_member. When they moved, the next reads are of the store."""
+        try:
+            self._store.change_member(before, after, by, audit)
+        finally:
+            for member in (after, by):
+                if member is not None:
+                    self._forget(("member", member.workspace, member.user))
+
+    def role(self, workspace: str, name: str) -> Role | None:
+        """See IdentityStore.role; at most MAX_AGE_S old."""
+        return self._read(("role", workspace, name), lambda: self._store.role(workspace, name))
+
+    def roles(self, workspace: str) -> list[Role]:
+        """See IdentityStore.roles; not cached."""
+        return self._store.roles(workspace)
+
+    def change_role(self, before: Role | None, after: Role, by: Member, audit: Audit) -> None:
+        """See IdentityStore.change_role. When it moved, the next reads are of the store."""
+        try:
+            self._store.change_role(before, after, by, audit)
+        finally:
+            self._forget(("role", after.workspace, after.name))
+            self._forget(("member", by.workspace, by.user))
 
     def settings(self, workspace: str) -> Settings:
         """See IdentityStore.settings; at most MAX_AGE_S old."""

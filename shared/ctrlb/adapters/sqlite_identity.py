@@ -1,17 +1,24 @@
-"""Members, keys, settings and sign-ins in SQLite. Every read sees the last write: nothing is cached."""
+"""Members, roles, keys, settings and sign-ins in SQLite. Every read sees the last write: nothing is cached."""
 
 import dataclasses
 import json
 import sqlite3
+from typing import Any
 
+from ctrlb.adapters.identity_text import read_grants, written_grants
 from ctrlb.adapters.sqlite_database import SqliteDatabase
-from ctrlb.domain.rows import Audit, Key, Member, Settings, SignIn
-from ctrlb.ports import SettingsMoved
+from ctrlb.domain.rows import Audit, Key, Member, Role, Settings, SignIn
+from ctrlb.ports import Moved
 
 IDENTITY_SCHEMA = """
-CREATE TABLE IF NOT EXISTS members (
+CREATE TABLE IF NOT EXISTS people (
     workspace TEXT NOT NULL, user TEXT NOT NULL, role TEXT NOT NULL, active INTEGER NOT NULL,
+    grants TEXT NOT NULL, changed_us INTEGER NOT NULL,
     PRIMARY KEY (workspace, user)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS roles (
+    workspace TEXT NOT NULL, name TEXT NOT NULL, permissions TEXT NOT NULL, changed_us INTEGER NOT NULL,
+    PRIMARY KEY (workspace, name)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS keys (
     workspace TEXT NOT NULL, key_id TEXT NOT NULL, user TEXT NOT NULL, name TEXT NOT NULL,
@@ -30,6 +37,8 @@ CREATE TABLE IF NOT EXISTS audits (
 );
 """
 _KEY = "SELECT workspace, key_id, user, name, secret_sha256, created_us, expires_us, revoked_us, last_used_us FROM keys"
+_MEMBER = "SELECT workspace, user, role, active, grants, changed_us FROM people WHERE workspace = ?"
+_ROLE = "SELECT workspace, name, permissions, changed_us FROM roles WHERE workspace = ?"
 _SETTINGS = "SELECT settings FROM settings WHERE workspace = ?"
 _SIGN_IN = "token_sha256, workspace, user, expires_us"
 
@@ -85,16 +94,43 @@ class SqliteIdentity:
 
     def member(self, workspace: str, user: str) -> Member | None:
         """See IdentityStore.member."""
-        rows = self._database.select(
-            "SELECT role, active FROM members WHERE workspace = ? AND user = ?", (workspace, user)
-        )
-        return Member(workspace, user, rows[0][0], bool(rows[0][1])) if rows else None
+        rows = self._database.select(f"{_MEMBER} AND user = ?", (workspace, user))
+        return _member(rows[0]) if rows else None
 
-    def put_member(self, member: Member, audit: Audit) -> None:
-        """See IdentityStore.put_member."""
+    def members(self, workspace: str) -> list[Member]:
+        """See IdentityStore.members."""
+        return [_member(row) for row in self._database.select(f"{_MEMBER} ORDER BY user", (workspace,))]
+
+    def change_member(self, before: Member | None, after: Member, by: Member | None, audit: Audit) -> None:
+        """See IdentityStore.change_member."""
 
         def job(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?)", dataclasses.astuple(member))
+            if _found_member(connection, after) != before or (by and _found_member(connection, by) != by):
+                raise Moved
+            row = (after.workspace, after.user, after.role, after.active, written_grants(after.grants))
+            connection.execute("INSERT OR REPLACE INTO people VALUES (?, ?, ?, ?, ?, ?)", (*row, after.changed_us))
+            _record(connection, audit)
+
+        self._database.write(job)
+
+    def role(self, workspace: str, name: str) -> Role | None:
+        """See IdentityStore.role."""
+        rows = self._database.select(f"{_ROLE} AND name = ?", (workspace, name))
+        return _role(rows[0]) if rows else None
+
+    def roles(self, workspace: str) -> list[Role]:
+        """See IdentityStore.roles."""
+        return [_role(row) for row in self._database.select(f"{_ROLE} ORDER BY name", (workspace,))]
+
+    def change_role(self, before: Role | None, after: Role, by: Member, audit: Audit) -> None:
+        """See IdentityStore.change_role."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            found = connection.execute(f"{_ROLE} AND name = ?", (after.workspace, after.name)).fetchone()
+            if (found and _role(found)) != before or _found_member(connection, by) != by:
+                raise Moved
+            row = (after.workspace, after.name, json.dumps(sorted(after.permissions)), after.changed_us)
+            connection.execute("INSERT OR REPLACE INTO roles VALUES (?, ?, ?, ?)", row)
             _record(connection, audit)
 
         self._database.write(job)
@@ -108,7 +144,7 @@ class SqliteIdentity:
 
         def job(connection: sqlite3.Connection) -> None:
             if _settings(connection.execute(_SETTINGS, (workspace,)).fetchall()) != before:
-                raise SettingsMoved
+                raise Moved
             text = json.dumps(dataclasses.asdict(after))
             connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (workspace, text))
             _record(connection, audit)
@@ -147,6 +183,21 @@ class SqliteIdentity:
         self._database.write(
             lambda connection: connection.execute("DELETE FROM sign_ins WHERE token_sha256 = ?", (token_sha256,))
         )
+
+
+def _found_member(connection: sqlite3.Connection, member: Member) -> Member | None:
+    row = connection.execute(f"{_MEMBER} AND user = ?", (member.workspace, member.user)).fetchone()
+    return _member(row) if row else None
+
+
+def _member(row: tuple[Any, ...]) -> Member:
+    workspace, user, role, active, grants, changed_us = row
+    return Member(workspace, user, role, bool(active), read_grants(grants), changed_us)
+
+
+def _role(row: tuple[Any, ...]) -> Role:
+    workspace, name, permissions, changed_us = row
+    return Role(workspace, name, frozenset(json.loads(permissions)), changed_us)
 
 
 def _settings(rows: list[tuple[str]]) -> Settings:

@@ -1,14 +1,9 @@
 """Who is calling, and what they may do. Source: the contract's "Run id and agent id", "Settings", "Errors"."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from ctrlb.domain.errors import Forbidden, Invalid
-from ctrlb.domain.rows import Dataset, Settings
-
-Permission: TypeAlias = Literal[
-    "mcp.use", "sessions.write", "relay.write", "relay.read_all", "relay.manage", "members.manage"
-]
+from ctrlb.domain.rows import Dataset, Grant, Permission, Settings
 
 ROLES: dict[str, frozenset[Permission]] = {
     "Admin": frozenset(
@@ -17,7 +12,7 @@ ROLES: dict[str, frozenset[Permission]] = {
     "Member": frozenset(("mcp.use", "sessions.write", "relay.write")),
     "Reader": frozenset(("mcp.use",)),
 }
-"""The built-in roles. A role that is not among them allows nothing."""
+"""The built-in roles, which no workspace can define anew. A role that is nowhere defined allows nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +25,7 @@ class Caller:
     settings: Settings
     token_sha256: str = ""
     """The hash of a signed-in person's token; empty when a key called."""
+    grants: tuple[Grant, ...] = ()
 
     @property
     def is_person(self) -> bool:
@@ -48,13 +44,12 @@ class Caller:
     def dataset_to_read(self, name: str) -> Dataset:
         """A dataset of the caller's workspace, the sessions dataset when none is named.
 
-        Another one needs a grant, and until a workspace can grant datasets, `relay.read_all` is that
-        grant. Raises Forbidden.
+        Another one needs a grant of the person's, or `relay.read_all`. Raises Forbidden.
         """
         own = self.settings.sessions_dataset
-        if name not in ("", own) and not self.may("relay.read_all"):
-            raise Forbidden(f"you have no grant to read the dataset {name}; your workspace's sessions go to {own}")
-        return Dataset(self.workspace, name or own)
+        if name in ("", own) or self.may("relay.read_all") or any(covers(grant, name) for grant in self.grants):
+            return Dataset(self.workspace, name or own)
+        raise Forbidden(f"you have no grant to read the dataset {name}; your workspace's sessions go to {own}")
 
     def dataset_to_write(self, name: str) -> Dataset:
         """The workspace's sessions dataset, the only one that is written to. Raises Invalid for another."""
@@ -62,3 +57,10 @@ class Caller:
         if name not in ("", own):
             raise Invalid(f"dataset: writes go to {own}, the workspace's sessions dataset, not to {name}")
         return Dataset(self.workspace, own)
+
+
+def covers(grant: Grant, dataset: str) -> bool:
+    """Whether the grant is about the dataset: by its name, or by how it begins where the grant ends in `*`."""
+    if grant.dataset.endswith("*"):
+        return dataset.startswith(grant.dataset[:-1])
+    return dataset == grant.dataset

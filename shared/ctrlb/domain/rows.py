@@ -9,6 +9,10 @@ from typing import Literal, TypeAlias
 ClaimKind: TypeAlias = Literal["HOLD", "RELEASE", "DONE"]
 EventKind: TypeAlias = Literal["NOTE", "HOLD", "RELEASE", "DONE", "REFUSED", "CHECK"]
 EnforceMode: TypeAlias = Literal["off", "advisory", "enforce"]
+GrantAccess: TypeAlias = Literal["read", "write"]
+Permission: TypeAlias = Literal[
+    "mcp.use", "sessions.write", "relay.write", "relay.read_all", "relay.manage", "members.manage"
+]
 
 
 NO_TIME_US = 0
@@ -164,6 +168,26 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """What a person may do in a dataset beside the workspace's own; to write includes to read."""
+
+    dataset: str
+    """A dataset's name, or how names begin with `*` behind it."""
+    access: GrantAccess
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A role that a workspace has defined, beside the built-in ones."""
+
+    workspace: str
+    name: str
+    permissions: frozenset[Permission]
+    changed_us: int
+    """When it was last defined; of each role the times only grow, so they tell its versions apart."""
+
+
+@dataclass(frozen=True, slots=True)
 class Member:
     """A person of a workspace and what they may do."""
 
@@ -171,6 +195,9 @@ class Member:
     user: str
     role: str
     active: bool = True
+    grants: tuple[Grant, ...] = ()
+    changed_us: int = 0
+    """When role, grants or status last changed, 0 while they are as at first; of each person the times only grow."""
 
 
 @dataclass(frozen=True, slots=True)

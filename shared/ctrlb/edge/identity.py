@@ -3,6 +3,9 @@
 import contextlib
 import hashlib
 import hmac
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
 
 from ctrlb.domain.access import ROLES, Caller
 from ctrlb.domain.errors import (
@@ -15,6 +18,7 @@ from ctrlb.domain.errors import (
     NoCredential,
     SignInRefused,
     Unavailable,
+    WorkspaceMismatch,
 )
 from ctrlb.domain.key_format import read_key, secret_hash
 from ctrlb.domain.rows import Key
@@ -26,11 +30,12 @@ _NOBODYS_SECRET = hashlib.sha256(b"nobody").hexdigest()
 _RENEW = "make a new key on the Connect screen"
 
 
-def identify(authorization: str | None, ports: Ports) -> Caller:
-    """The caller behind `Authorization: Bearer <key or person's token>`.
+def identify(authorization: str | None, ports: Ports, host: str = "") -> Caller:
+    """The caller behind `Authorization: Bearer <key or person's token>`, who called the address `host`.
 
     Raises NoCredential without one, a KeyRefused or ForbiddenRole for a key, SignInRefused for a
-    token, AuthUnavailable when the store of identities does not answer.
+    token, WorkspaceMismatch for either where the address serves another workspace, AuthUnavailable when the
+    store of identities does not answer.
     """
     scheme, _, credential = (authorization or "").strip().partition(" ")
     credential = credential.strip()
@@ -38,15 +43,24 @@ def identify(authorization: str | None, ports: Ports) -> Caller:
         raise NoCredential("the request carries no user: send the header Authorization: Bearer <your key>")
     try:
         if credential.startswith(TOKEN_PREFIX):
-            return _person(credential, ports)
+            return _person(credential, host, ports)
         if ports.issuer is not None and credential.count(".") == 2:  # a JWT; a key has no dot
-            return _issuers_person(credential, ports.issuer, ports)
-        return _key_holder(credential, ports)
+            return _issuers_person(credential, ports.issuer, host, ports)
+        return _key_holder(credential, host, ports)
     except Unavailable as error:
         raise AuthUnavailable("keys cannot be checked right now; send the same again", error.retry_after_s) from None
 
 
-def _key_holder(credential: str, ports: Ports) -> Caller:
+def host_of(event: Mapping[str, Any]) -> str:
+    """The host name that was called, in small letters: the gateway's word, else the header's; empty for none."""
+    called = event["requestContext"].get("domainName") or event["headers"].get("host", "")
+    try:
+        return urlsplit(f"//{called}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _key_holder(credential: str, host: str, ports: Ports) -> Caller:
     presented = read_key(credential)
     if presented is None:
         raise InvalidKey(f"this is not a key, or it has a typo; {_RENEW}")
@@ -54,46 +68,66 @@ def _key_holder(credential: str, ports: Ports) -> Caller:
     kept = key.secret_sha256 if key else _NOBODYS_SECRET  # an unknown id costs what a wrong secret does
     if not hmac.compare_digest(secret_hash(presented.secret), kept) or key is None:
         raise InvalidKey(f"there is no such key; {_RENEW}")
+    _check_address(key.workspace, host, ports)
     now_us = ports.clock.now_us()
     if key.revoked_us is not None:
         raise KeyRevoked(f"the key was revoked; {_RENEW}")
     if key.expires_us is not None and key.expires_us <= now_us:
         raise KeyExpired(f"the key has expired; {_RENEW}")
-    caller = _caller(key.workspace, key.user, "", ports)
-    if caller is None:
+    standing = _standing(key.workspace, key.user, "", ports)
+    if standing is None:
         raise KeyStale(f"the person behind the key is no longer active; {_RENEW}")
+    caller, changed_us = standing
+    if key.created_us < changed_us:
+        raise KeyStale(f"the role, grants or status behind the key changed after it was made; {_RENEW}")
     if not caller.may("mcp.use"):
         raise ForbiddenRole("the role behind the key lacks mcp.use")
     _note_use(key, now_us, ports)
     return caller
 
 
-def _person(token: str, ports: Ports) -> Caller:
+def _person(token: str, host: str, ports: Ports) -> Caller:
     token_sha256 = secret_hash(token)
     session = ports.identity.sign_in(token_sha256)
     if session is None or session.expires_us <= ports.clock.now_us():
         raise SignInRefused("the session has ended; sign in again")
-    caller = _caller(session.workspace, session.user, token_sha256, ports)
-    if caller is None:
+    _check_address(session.workspace, host, ports)
+    standing = _standing(session.workspace, session.user, token_sha256, ports)
+    if standing is None:
         raise SignInRefused("this person is no longer active in the workspace")
-    return caller
+    return standing[0]
 
 
-def _issuers_person(token: str, issuer: Issuer, ports: Ports) -> Caller:
+def _issuers_person(token: str, issuer: Issuer, host: str, ports: Ports) -> Caller:
     """Whom the issuer signed in. A token that is not to be trusted and a person who is no member are not told apart."""
     user = issuer.user(token)
-    caller = _caller(issuer.workspace, user, secret_hash(token), ports) if user is not None else None
-    if caller is None:
+    standing = _standing(issuer.workspace, user, secret_hash(token), ports) if user is not None else None
+    if standing is None:
         raise SignInRefused("this sign-in is not accepted, or has ended; sign in again, or ask an Admin to add you")
-    return caller
+    _check_address(issuer.workspace, host, ports)
+    return standing[0]
 
 
-def _caller(workspace: str, user: str, token_sha256: str, ports: Ports) -> Caller | None:
+def _check_address(workspace: str, host: str, ports: Ports) -> None:
+    if ports.workspace_hosts.get(host, workspace) != workspace:
+        raise WorkspaceMismatch("this address serves another workspace; use the address of your own")
+
+
+def _standing(workspace: str, user: str, token_sha256: str, ports: Ports) -> tuple[Caller, int] | None:
+    """The active person as a caller, and when what they may do last changed. It may be known for some seconds.
+
+    What a caller may do goes by these rows, not by that time: two clocks that differ refuse a key at worst.
+    """
     member = ports.identity.member(workspace, user)
     if member is None or not member.active:
         return None
-    permissions = ROLES.get(member.role, frozenset())
-    return Caller(workspace, user, permissions, ports.identity.settings(workspace), token_sha256)
+    permissions, changed_us = ROLES.get(member.role), member.changed_us
+    if permissions is None:
+        role = ports.identity.role(workspace, member.role)
+        permissions = role.permissions if role else frozenset()
+        changed_us = max(changed_us, role.changed_us if role else 0)
+    caller = Caller(workspace, user, permissions, ports.identity.settings(workspace), token_sha256, member.grants)
+    return caller, changed_us
 
 
 def _note_use(key: Key, now_us: int, ports: Ports) -> None:
