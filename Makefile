@@ -13,7 +13,7 @@ ARCHITECTURE ?= arm64
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help run test test-slow test-opensearch test-emulator e2e check bench costs build deploy lock clean
+.PHONY: help run test test-slow test-python test-opensearch test-emulator e2e check bench costs build deploy lock clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,12 @@ test: .venv-dev/ready ## Run the unit, contract and acceptance tests
 
 test-slow: .venv-dev/ready ## Run the tests that take minutes: fuzzing, crashes, races
 	.venv-dev/bin/python -m pytest -m "slow and not opensearch and not emulator"
+
+test-python: .venv-dev/ready ## Run the tests of a running server on another Python's: PYTHON=python3.13
+	"$(PYTHON)" -m venv --clear .venv-other
+	.venv-other/bin/python -m pip install --quiet --require-hashes --no-deps -r requirements/run.txt
+	CTRLB_TEST_PYTHON=.venv-other/bin/python .venv-dev/bin/python -m pytest -m "not slow and not opensearch and not emulator" \
+		tests/acceptance tests/mcp tests/laptop_mode
 
 test-opensearch: .venv-dev/ready ## Run the tests on a real OpenSearch node: needs Java and Maven
 	.venv-dev/bin/python -m pytest -m opensearch
@@ -71,7 +77,7 @@ compile = .venv-dev/bin/uv pip compile --quiet --universal --python-version 3.11
 	--no-emit-index-url --custom-compile-command "make lock"
 
 clean: ## Remove the environments and caches, but no data
-	rm -rf .venv .venv-dev .venv-emulator .venv-sam .aws-sam .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf .venv .venv-dev .venv-emulator .venv-other .venv-sam .aws-sam .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache dist
 	find bench functions shared tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment is whole once it has its `ready`, written last. It is made anew when its lock changes, or its Python does.

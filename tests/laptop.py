@@ -14,6 +14,8 @@ from ctrlb.laptop import variables
 
 PROJECT = Path(__file__).resolve().parents[1]
 START_TIMEOUT_S = 30.0
+SERVER_PYTHON = os.environ.get("CTRLB_TEST_PYTHON", sys.executable)
+"""The Python that serves, which may be another than the tests' own."""
 
 
 class Laptop:
@@ -22,7 +24,7 @@ class Laptop:
     def __init__(self, folder: Path, port: int = 0) -> None:
         self.folder = folder
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "ctrlb", "serve", "--port", str(port), "--data", str(folder)],
+            [SERVER_PYTHON, "-m", "ctrlb", "serve", "--port", str(port), "--data", str(folder)],
             cwd=PROJECT,
             env={**os.environ, "PYTHONPATH": str(PROJECT / "shared")},
             stdout=subprocess.PIPE,
