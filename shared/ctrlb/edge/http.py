@@ -161,7 +161,9 @@ def _json_fields(operation: Operation, body: bytes) -> tuple[dict[str, Any], str
             content = json.loads(body.decode("utf-8", "surrogatepass"))
         except (ValueError, RecursionError):
             raise Invalid(fault) from None
-        fault = named_fault(content, operation) or fault
+        if not (named := named_fault(content, operation)):
+            raise Invalid(fault) from None
+        fault = named
     if operation.body_field:
         if not isinstance(content, list):
             raise Invalid("the body should be a JSON array of rows")
