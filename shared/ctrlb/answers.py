@@ -31,6 +31,7 @@ STATUSES: dict[type[errors.CtrlbError], int] = {
     errors.NotFound: 404,
     errors.MethodNotAllowed: 405,
     errors.TooLarge: 413,
+    errors.TooManyRequests: 429,
     errors.Unavailable: 503,
 }
 """An error of a class that is not here has the status of its nearest base class that is."""
@@ -137,7 +138,7 @@ def refuse(error: Exception, caller: Caller | None = None) -> Answered:
 
 
 def _headers(error: errors.CtrlbError, status: int) -> dict[str, str]:
-    if isinstance(error, errors.Unavailable):
+    if isinstance(error, errors.Unavailable | errors.TooManyRequests):
         return {"Retry-After": str(error.retry_after_s)}
     if isinstance(error, errors.MethodNotAllowed):
         return {"Allow": ", ".join(error.allow)}

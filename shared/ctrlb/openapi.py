@@ -17,6 +17,7 @@ _ERRORS = {
     403: "The role or a dataset grant does not allow the call, or a row names another user.",
     404: "There is no such thing, or none that you may see.",
     413: "The body is larger than 4 MiB.",
+    429: "The key or person sends too much; send the same again after Retry-After seconds.",
     503: "A store did not answer in time; send the same again after Retry-After seconds.",
 }
 _AGENT_HEADER = {

@@ -99,7 +99,8 @@ def assert_rows_are_the_models(rows: list[list[str]], model: type[BaseModel], op
 
 def test_each_operation_has_a_section_and_each_section_an_operation() -> None:
     assert sorted(sections(API, 3)) == sorted(
-        [operation.name for operation in OPERATIONS] + ["Names and limits", "Datasets", "Runs and agents"]
+        [operation.name for operation in OPERATIONS]
+        + ["Names and limits", "Datasets", "Runs and agents", "Limits", "Codes"]
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from ctrlb import claims, notes, ports, runs, sessions, sign_in
 from ctrlb.adapters import sqlite_database, sqlite_readers
 from ctrlb.domain import claim_rules, ids, resource_keys, session_rules, session_text, words
-from ctrlb.edge import http, local, log_file
+from ctrlb.edge import http, limits, local, log_file
 from tests.documents import PROJECT
 
 SAID = (PROJECT / "docs" / "api.md").read_text() + (PROJECT / "docs" / "operating.md").read_text()
@@ -40,6 +40,10 @@ BOUNDS = [
     ("which get {} seconds", local.SHUTDOWN_S),
     ("beside the server say | 503 after {:.0f} s", sqlite_database.BUSY_TIMEOUT_MS / 1_000),
     ("another read that takes long | 503 after {:.0f} s", sqlite_readers.READ_BUDGET_S),
+    ("has {:.0f} requests a second", limits.DEFAULT_REQUESTS_PER_S),
+    ("and {:,.0f} at once after a\npause", limits.DEFAULT_REQUESTS_PER_S * limits.BURST_S),
+    ("{} credentials a second may be refused", limits.REFUSALS.per_s),
+    ("be refused, {} at once after", limits.REFUSALS.burst),
     ("written every {} s", log_file.WRITE_EVERY_S),
     ("At {:.0f} MB the file is set aside", log_file.FILE_BYTES / 1_000_000),
     ("`ctrlb.log.1` to `ctrlb.log.{}`", log_file.FILES_KEPT),

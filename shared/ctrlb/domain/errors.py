@@ -88,6 +88,14 @@ class TooLarge(CtrlbError):
     """The body is larger than the contract allows: send less in one call."""
 
 
+class TooManyRequests(CtrlbError):
+    """The caller sends more than is good for the others: send the same again later."""
+
+    def __init__(self, message: str, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
 class Unavailable(CtrlbError):
     """A store did not answer in time: nothing was promised, send the same again later."""
 

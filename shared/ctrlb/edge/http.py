@@ -14,7 +14,7 @@ from pydantic_core import from_json
 
 from ctrlb.answers import Answered, Fields, answer, refuse
 from ctrlb.domain.errors import CtrlbError, Invalid, MethodNotAllowed, NotFound, TooLarge
-from ctrlb.edge.identity import host_of, identify
+from ctrlb.edge.limits import let_in
 from ctrlb.edge.log import log_request
 from ctrlb.models import MAX_RECORDS, Answer
 from ctrlb.operations import MCP_PATH, OPERATIONS, Operation, operation_of
@@ -42,7 +42,7 @@ def handler_for(run: Callable[..., Answer]) -> Handler:
         stores = ports()
         answered = answer(
             operation,
-            lambda: identify(event["headers"].get("authorization"), stores, host_of(event)),
+            lambda: let_in(event, stores),
             lambda: _fields(operation, event),
             stores,
         )

@@ -37,10 +37,7 @@ def identify(authorization: str | None, ports: Ports, host: str = "") -> Caller:
     token, WorkspaceMismatch for either where the address serves another workspace, AuthUnavailable when the
     store of identities does not answer.
     """
-    scheme, _, credential = (authorization or "").strip().partition(" ")
-    credential = credential.strip()
-    if scheme.lower() != "bearer" or not credential:
-        raise NoCredential("the request carries no user: send the header Authorization: Bearer <your key>")
+    credential = credential_of(authorization)
     try:
         if credential.startswith(TOKEN_PREFIX):
             return _person(credential, host, ports)
@@ -49,6 +46,15 @@ def identify(authorization: str | None, ports: Ports, host: str = "") -> Caller:
         return _key_holder(credential, host, ports)
     except Unavailable as error:
         raise AuthUnavailable("keys cannot be checked right now; send the same again", error.retry_after_s) from None
+
+
+def credential_of(authorization: str | None) -> str:
+    """The key or token that the header carries, however its scheme is spelt. Raises NoCredential."""
+    scheme, _, credential = (authorization or "").strip().partition(" ")
+    credential = credential.strip()
+    if scheme.lower() != "bearer" or not credential:
+        raise NoCredential("the request carries no user: send the header Authorization: Bearer <your key>")
+    return credential
 
 
 def host_of(event: Mapping[str, Any]) -> str:

@@ -25,17 +25,8 @@ from ctrlb import __version__
 from ctrlb.answers import Answered, Fields, admit, answer, refuse
 from ctrlb.domain.access import Caller
 from ctrlb.domain.errors import Forbidden, Invalid, MethodNotAllowed
-from ctrlb.edge.http import (
-    Event,
-    Handler,
-    Response,
-    header_value,
-    named_fault,
-    read_body,
-    request_id,
-    response,
-)
-from ctrlb.edge.identity import host_of, identify
+from ctrlb.edge.http import Event, Handler, Response, header_value, named_fault, read_body, request_id, response
+from ctrlb.edge.limits import let_in
 from ctrlb.edge.log import log_request
 from ctrlb.models import Answer
 from ctrlb.operations import MCP_PATH, OPERATIONS, Operation
@@ -99,8 +90,7 @@ def _let_in(event: Event) -> _Call:
     if method != "POST":
         raise MethodNotAllowed(f"{method} is not served here; the MCP server takes POST", ("POST",))
     _check_origin(event)
-    caller = identify(event["headers"].get("authorization"), ports(), host_of(event))
-    return _Call(caller, event["headers"], read_body(event))
+    return _Call(let_in(event, ports()), event["headers"], read_body(event))
 
 
 def _check_origin(event: Event) -> None:

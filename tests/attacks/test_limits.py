@@ -1,0 +1,223 @@
+"""Limits: by key, by person, and by the address of refused credentials; none is met by a team at work."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from ctrlb.domain.errors import InvalidKey, NoCredential, SignInRefused, TooManyRequests
+from ctrlb.domain.key_format import written_key
+from ctrlb.domain.rates import Rate, take
+from ctrlb.edge import limits
+from ctrlb.edge.limits import Buckets, Limits, let_in
+from ctrlb.keys import create_key
+from ctrlb.laptop import owner
+from ctrlb.models import CreateKeyRequest
+from ctrlb.ports import Ports
+from tests.conftest import HandClock
+from tests.issuer import LocalIssuer
+from tests.laptop import Laptop
+
+ADDRESS = "192.0.2.1"
+WRONG = f"Bearer {written_key('local', 'a' * 12, 'b' * 43)}"
+
+
+def key_of(stores: Ports) -> str:
+    return "Bearer " + create_key(CreateKeyRequest(name="k"), owner(stores), stores).key
+
+
+def calls(counted: Limits, stores: Ports, authorization: str | None, times: int, address: str = ADDRESS) -> None:
+    for _ in range(times):
+        counted.caller(authorization, address, stores)
+
+
+def refusals(counted: Limits, stores: Ports, times: int, address: str = ADDRESS) -> None:
+    for _ in range(times):
+        with pytest.raises(InvalidKey):
+            counted.caller(WRONG, address, stores)
+
+
+def too_many(counted: Limits, stores: Ports, authorization: str, address: str = ADDRESS) -> TooManyRequests:
+    with pytest.raises(TooManyRequests) as error:
+        counted.caller(authorization, address, stores)
+    assert error.value.code is None
+    assert error.value.retry_after_s >= 1
+    return error.value
+
+
+@pytest.mark.parametrize("rate", [Rate(200, 1_000), Rate(0.5, 1), Rate(20, 500)])
+def test_a_bucket_gives_its_burst_and_then_its_rate(rate: Rate) -> None:
+    full_at_s, now_s, taken = 0.0, 1_000.0, 0
+    while True:
+        wait_s, full_at_s = take(full_at_s, now_s, rate)
+        if wait_s:
+            break
+        taken += 1
+    assert taken == rate.burst
+    assert wait_s == pytest.approx(1 / rate.per_s)
+    assert take(full_at_s, now_s + wait_s * 1.001, rate)[0] == 0
+    assert take(full_at_s, now_s + wait_s * 0.5, rate)[0] > 0
+
+
+def test_a_clock_that_was_set_back_keeps_nobody_waiting_for_longer_than_an_empty_bucket() -> None:
+    wait_s, _ = take(1_000_000.0, 5.0, Rate(10, 100))
+    assert wait_s <= 1 / 10
+
+
+def test_a_key_over_its_burst_waits_for_its_rate(stores: Ports, clock: HandClock) -> None:
+    key, counted = key_of(stores), Limits(2, clock.elapsed_s)
+    calls(counted, stores, key, 10)
+    assert too_many(counted, stores, key).retry_after_s == 1
+    calls(counted, stores, key_of(stores), 10)  # another key is not concerned
+    clock.move_s(0.5)
+    calls(counted, stores, key, 1)
+    too_many(counted, stores, key)
+
+
+def test_a_key_is_counted_once_however_its_header_is_spelt(stores: Ports, clock: HandClock) -> None:
+    key, counted = key_of(stores), Limits(1, clock.elapsed_s)
+    secret = key.removeprefix("Bearer ")
+    for spelt in (key, f"bearer {secret}", f"BEARER   {secret} ", f"  Bearer {secret}", f"bEaReR {secret}"):
+        calls(counted, stores, spelt, 1)
+    too_many(counted, stores, f"beareR  {secret}")
+
+
+def test_a_person_is_counted_whatever_token_they_come_with(
+    people: Ports, issuer: LocalIssuer, clock: HandClock
+) -> None:
+    counted = Limits(1, clock.elapsed_s)
+    for number in range(5):
+        calls(counted, people, f"Bearer {issuer.token(jti=str(number))}", 1)
+    too_many(counted, people, f"Bearer {issuer.token(jti='another')}")
+
+
+def test_an_address_that_guesses_keys_is_stopped_before_the_store_is_asked(stores: Ports, clock: HandClock) -> None:
+    counted = Limits(200, clock.elapsed_s)
+    refusals(counted, stores, limits.REFUSALS.burst)
+    good = key_of(stores)
+    too_many(counted, stores, WRONG)
+    too_many(counted, stores, good)  # nobody learns from a 429 whether a guess was right
+    calls(counted, stores, good, 1, address="192.0.2.2")
+    clock.move_s(1.001 / limits.REFUSALS.per_s)
+    refusals(counted, stores, 1)
+    too_many(counted, stores, WRONG)
+
+
+def test_a_key_that_is_known_works_while_somebody_guesses_from_the_same_address(
+    stores: Ports, clock: HandClock
+) -> None:
+    key, counted = key_of(stores), Limits(200, clock.elapsed_s)
+    calls(counted, stores, key, 1)
+    refusals(counted, stores, limits.REFUSALS.burst)
+    too_many(counted, stores, WRONG)
+    calls(counted, stores, key, 3)
+
+
+def test_a_request_without_a_key_counts_as_no_guess(stores: Ports, clock: HandClock) -> None:
+    counted = Limits(200, clock.elapsed_s)
+    for _ in range(limits.REFUSALS.burst + 10):
+        with pytest.raises(NoCredential):
+            counted.caller(None, ADDRESS, stores)
+    refusals(counted, stores, 1)
+
+
+def test_refused_tokens_of_people_count_as_guesses(people: Ports, issuer: LocalIssuer, clock: HandClock) -> None:
+    counted = Limits(200, clock.elapsed_s)
+    for _ in range(limits.REFUSALS.burst):
+        with pytest.raises(SignInRefused):
+            counted.caller("Bearer ctrlbs_guess", ADDRESS, people)
+    too_many(counted, people, f"Bearer {issuer.token()}")
+
+
+def test_the_addresses_of_one_subscriber_count_as_one(stores: Ports, clock: HandClock) -> None:
+    counted = Limits(200, clock.elapsed_s)
+    for number in range(limits.REFUSALS.burst):
+        refusals(counted, stores, 1, address=f"2001:db8:0:1::{number:x}")
+    too_many(counted, stores, WRONG, address="2001:db8:0:1:ffff::1%eth0")
+    refusals(counted, stores, 1, address="2001:db8:0:2::1")
+
+
+def test_what_is_no_address_is_counted_as_it_is(stores: Ports, clock: HandClock) -> None:
+    counted = Limits(200, clock.elapsed_s)
+    for address in ("", "not:an:address", "1.2.3.4.5"):
+        refusals(counted, stores, 1, address=address)
+
+
+def test_memory_is_bounded_however_many_call(clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_COUNTED", 100)
+    buckets = Buckets(Rate(1, 1), clock.elapsed_s)
+    for number in range(1_000):
+        assert buckets.take(str(number)) == 0
+    assert len(buckets._full_at_s) == 100
+    assert buckets.take("999") > 0  # the newest are remembered
+    assert buckets.take("0") == 0
+
+
+@pytest.mark.races
+def test_threads_together_get_no_more_than_the_burst(clock: HandClock) -> None:
+    buckets = Buckets(Rate(1, 500), clock.elapsed_s)
+    taken: list[float] = []
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [
+            threading.Thread(target=lambda: taken.extend(buckets.take("key") for _ in range(200))) for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert sum(wait_s == 0 for wait_s in taken) == 500
+
+
+@pytest.fixture
+def counts_anew() -> Iterator[None]:
+    """This process has counted nothing yet, and forgets afterwards what it has."""
+    limits._limits.cache_clear()
+    yield
+    limits._limits.cache_clear()
+
+
+def event(authorization: str, **headers: str) -> dict[str, Any]:
+    http = {"method": "GET", "path": "/", "sourceIp": ADDRESS}
+    return {"headers": {"authorization": authorization, **headers}, "requestContext": {"http": http}}
+
+
+@pytest.mark.usefixtures("counts_anew")
+def test_a_header_that_names_another_address_is_not_believed(stores: Ports) -> None:
+    for number in range(limits.REFUSALS.burst):
+        with pytest.raises(InvalidKey):
+            let_in(event(WRONG, **{"x-forwarded-for": f"198.51.100.{number}", "forwarded": f"for={number}"}), stores)
+    with pytest.raises(TooManyRequests):
+        let_in(event(WRONG, **{"x-forwarded-for": "203.0.113.9", "x-real-ip": "203.0.113.9"}), stores)
+
+
+@pytest.mark.usefixtures("counts_anew")
+def test_limits_can_be_switched_off(stores: Ports, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(limits.REQUESTS_PER_S, "0")
+    for _ in range(limits.REFUSALS.burst + 10):
+        with pytest.raises(InvalidKey):
+            let_in(event(WRONG), stores)
+
+
+@pytest.mark.promise("limit-429")
+def test_over_the_limit_every_door_answers_429_in_the_one_shape(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(limits.REQUESTS_PER_S, "0.2")  # so slow that the test ends before a token comes back
+    laptop = Laptop(tmp_path_factory.mktemp("limited"))
+    try:
+        with httpx2.Client(base_url=laptop.url, headers={"Authorization": f"Bearer {laptop.key}"}) as http:
+            assert http.get("/ai/relay/settings").status_code == 200
+            for answered in (http.get("/ai/relay/settings"), http.post("/mcp", json={})):
+                assert answered.status_code == 429, answered.text
+                assert set(answered.json()) == {"error"}
+                assert 1 <= int(answered.headers["Retry-After"]) <= 5
+        assert httpx2.get(f"{laptop.url}/health").status_code == 200
+    finally:
+        laptop.stop()
