@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from ctrlb import claims, keys, models, notes, runs, service, sessions, settings, sign_in
+from ctrlb import claims, keys, members, models, notes, runs, service, sessions, settings, sign_in
 from ctrlb.domain.rows import Permission
 
 
@@ -193,6 +193,55 @@ OPERATIONS: tuple[Operation, ...] = (
         "DELETE",
         "/ai/keys/{key_id}",
         "mcp.use",
+        writes=True,
+        persons_only=True,
+    ),
+    Operation(
+        members.list_members,
+        models.ListMembersRequest,
+        models.ListMembersAnswer,
+        "GET",
+        "/ai/members",
+        "members.manage",
+        persons_only=True,
+    ),
+    Operation(
+        members.invite_member,
+        models.InviteMemberRequest,
+        models.MemberInfo,
+        "POST",
+        "/ai/members",
+        "members.manage",
+        status=201,
+        writes=True,
+        persons_only=True,
+    ),
+    Operation(
+        members.change_member,
+        models.ChangeMemberRequest,
+        models.MemberInfo,
+        "PUT",
+        "/ai/members/{user_name}",
+        "members.manage",
+        writes=True,
+        persons_only=True,
+    ),
+    Operation(
+        members.list_roles,
+        models.ListRolesRequest,
+        models.ListRolesAnswer,
+        "GET",
+        "/ai/roles",
+        "members.manage",
+        persons_only=True,
+    ),
+    Operation(
+        members.change_role,
+        models.ChangeRoleRequest,
+        models.RoleInfo,
+        "PUT",
+        "/ai/roles/{role}",
+        "members.manage",
         writes=True,
         persons_only=True,
     ),

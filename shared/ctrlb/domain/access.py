@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from ctrlb.domain.errors import Forbidden, Invalid
 from ctrlb.domain.rows import Dataset, Grant, Permission, Settings
 
+ADMIN = "Admin"
 ROLES: dict[str, frozenset[Permission]] = {
-    "Admin": frozenset(
-        ("mcp.use", "sessions.write", "relay.write", "relay.read_all", "relay.manage", "members.manage")
-    ),
+    ADMIN: frozenset(("mcp.use", "sessions.write", "relay.write", "relay.read_all", "relay.manage", "members.manage")),
     "Member": frozenset(("mcp.use", "sessions.write", "relay.write")),
     "Reader": frozenset(("mcp.use",)),
 }

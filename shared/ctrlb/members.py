@@ -1,0 +1,173 @@
+"""A workspace's people and its roles: who is there, and what they may do.
+
+Nobody gives more than they have, changes themselves, or, unless an Admin, changes an Admin. Each change is written only
+if who makes it is still as they were read, so of two Admins who demote each other one remains.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ctrlb.domain.access import ADMIN, ROLES, Caller
+from ctrlb.domain.errors import Forbidden, Invalid, NotFound, Unavailable
+from ctrlb.domain.rows import Audit, Grant, Member, Permission, Role
+from ctrlb.models import (
+    ChangeMemberRequest,
+    ChangeRoleRequest,
+    GrantedDataset,
+    InviteMemberRequest,
+    ListMembersAnswer,
+    ListMembersRequest,
+    ListRolesAnswer,
+    ListRolesRequest,
+    MemberInfo,
+    RoleInfo,
+)
+from ctrlb.ports import Moved, Ports
+
+CHANGE_TRIES = 16
+"""How often a change is made anew because somebody else's came first."""
+
+T = TypeVar("T")
+
+
+def list_members(request: ListMembersRequest, caller: Caller, ports: Ports) -> ListMembersAnswer:
+    """The workspace's people, active or not."""
+    return ListMembersAnswer(members=[_member_info(member) for member in ports.identity.members(caller.workspace)])
+
+
+def invite_member(request: InviteMemberRequest, caller: Caller, ports: Ports) -> MemberInfo:
+    """Add a person, who can sign in from now on."""
+    after = Member(caller.workspace, request.user_name, request.role, grants=_grants(request.grants))
+
+    def once() -> MemberInfo:
+        by = _still_managing(caller, ports)
+        _check_gives(by, after.role, ports)
+        if ports.identity.member(after.workspace, after.user) is not None:
+            raise Invalid(f"user_name: {after.user} is a member already; change_member changes what they may do")
+        audit = _audit("invite_member", by, "", _shown(_member_info(after)), ports)
+        ports.identity.change_member(None, after, by, audit)
+        return _member_info(after)
+
+    return _until_unmoved(once)
+
+
+def change_member(request: ChangeMemberRequest, caller: Caller, ports: Ports) -> MemberInfo:
+    """Change what the request names. The person's keys are stale from then on, if anything did change."""
+    changes: dict[str, Any] = request.model_dump(include={"role", "active"}, exclude_unset=True)
+    if request.grants is not None:
+        changes["grants"] = _grants(request.grants)
+
+    def once() -> MemberInfo:
+        by = _still_managing(caller, ports)
+        before = ports.identity.member(caller.workspace, request.user_name)
+        if before is None:
+            raise NotFound(f"{request.user_name} is no member of your workspace; invite_member adds people")
+        if before.user == by.user:
+            raise Forbidden("nobody changes their own role, grants or status; ask another Admin")
+        after = replace(before, **changes)
+        for role in {before.role, after.role}:
+            _check_gives(by, role, ports, is_there=role == before.role)
+        if after == before:
+            return _member_info(before)
+        after = replace(after, changed_us=_later_than(before.changed_us, ports))
+        audit = _audit("change_member", by, _shown(_member_info(before)), _shown(_member_info(after)), ports)
+        ports.identity.change_member(before, after, by, audit)
+        return _member_info(after)
+
+    return _until_unmoved(once)
+
+
+def list_roles(request: ListRolesRequest, caller: Caller, ports: Ports) -> ListRolesAnswer:
+    """The built-in roles and the workspace's own."""
+    built_in = [_role_info(name, permissions, built_in=True) for name, permissions in ROLES.items()]
+    own = [_role_info(role.name, role.permissions, built_in=False) for role in ports.identity.roles(caller.workspace)]
+    return ListRolesAnswer(roles=built_in + own)
+
+
+def change_role(request: ChangeRoleRequest, caller: Caller, ports: Ports) -> RoleInfo:
+    """Say what a role of the workspace's own allows. The keys of its people are stale from then on."""
+    if request.role in ROLES:
+        raise Invalid(f"role: {request.role} is built in and stays as it is; choose another name")
+    permissions = frozenset(request.permissions)
+
+    def once() -> RoleInfo:
+        by = _still_managing(caller, ports)
+        before = ports.identity.role(caller.workspace, request.role)
+        _check_has(by, permissions | (before.permissions if before else frozenset()), request.role, ports)
+        if before is None or before.permissions != permissions:
+            after = Role(
+                caller.workspace, request.role, permissions, _later_than(before.changed_us if before else 0, ports)
+            )
+            was = _shown(_role_info(before.name, before.permissions, built_in=False)) if before else ""
+            now = _shown(_role_info(after.name, permissions, built_in=False))
+            ports.identity.change_role(before, after, by, _audit("change_role", by, was, now, ports))
+        return _role_info(request.role, permissions, built_in=False)
+
+    return _until_unmoved(once)
+
+
+def _until_unmoved(once: Callable[[], T]) -> T:
+    for _ in range(CHANGE_TRIES):
+        try:
+            return once()
+        except Moved:
+            continue
+    raise Unavailable("others are changing the same all the time; nothing was changed, send it again")
+
+
+def _still_managing(caller: Caller, ports: Ports) -> Member:
+    """The caller as they are kept, who may have lost the leave to manage since they were let in."""
+    by = ports.identity.member(caller.workspace, caller.user)
+    if by is None or not by.active or "members.manage" not in (_permissions(by.workspace, by.role, ports) or ()):
+        raise Forbidden("your role does not allow this any more: it needs members.manage")
+    return by
+
+
+def _check_gives(by: Member, role: str, ports: Ports, *, is_there: bool = False) -> None:
+    """Raise unless the person may give the role, or, where it `is_there`, take it away; then it may be undefined."""
+    permissions = _permissions(by.workspace, role, ports)
+    if permissions is None and not is_there:
+        raise Invalid(f"role: there is no role {role}; GET /ai/roles lists them")
+    if role == ADMIN and by.role != ADMIN:
+        raise Forbidden("only an Admin makes or changes an Admin")
+    _check_has(by, permissions or frozenset(), role, ports)
+
+
+def _check_has(by: Member, permissions: frozenset[Permission], role: str, ports: Ports) -> None:
+    more = permissions - (_permissions(by.workspace, by.role, ports) or frozenset())
+    if more:
+        raise Forbidden(f"the role {role} allows more than yours: {', '.join(sorted(more))}")
+
+
+def _permissions(workspace: str, role: str, ports: Ports) -> frozenset[Permission] | None:
+    if role in ROLES:
+        return ROLES[role]
+    own = ports.identity.role(workspace, role)
+    return own.permissions if own else None
+
+
+def _later_than(before_us: int, ports: Ports) -> int:
+    return max(ports.clock.now_us(), before_us + 1)
+
+
+def _grants(grants: Iterable[GrantedDataset]) -> tuple[Grant, ...]:
+    return tuple(Grant(grant.dataset, grant.access) for grant in grants)
+
+
+def _member_info(member: Member) -> MemberInfo:
+    grants = [GrantedDataset(dataset=grant.dataset, access=grant.access) for grant in member.grants]
+    return MemberInfo(user_name=member.user, role=member.role, active=member.active, grants=grants)
+
+
+def _role_info(name: str, permissions: frozenset[Permission], *, built_in: bool) -> RoleInfo:
+    return RoleInfo(role=name, permissions=sorted(permissions), built_in=built_in)
+
+
+def _shown(info: MemberInfo | RoleInfo) -> str:
+    return json.dumps(info.model_dump())
+
+
+def _audit(action: str, by: Member, before: str, after: str, ports: Ports) -> Audit:
+    return Audit(by.workspace, ports.clock.now_us(), by.user, action, before, after)

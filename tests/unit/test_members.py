@@ -1,0 +1,276 @@
+"""People and roles: who may change whom, what a change does, and what it leaves behind."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from ctrlb.domain.access import ROLES, Caller, covers
+from ctrlb.domain.errors import Forbidden, Invalid, NotFound, Unavailable
+from ctrlb.domain.rows import Audit, Dataset, Grant, Member, Permission, Role, Settings
+from ctrlb.members import CHANGE_TRIES, change_member, change_role, invite_member, list_members, list_roles
+from ctrlb.models import (
+    ChangeMemberRequest,
+    ChangeRoleRequest,
+    GrantedDataset,
+    InviteMemberRequest,
+    ListMembersRequest,
+    ListRolesRequest,
+)
+from ctrlb.ports import IdentityStore, Moved, Ports
+from tests.conftest import NOW_US, HandClock
+
+MANAGER: frozenset[Permission] = frozenset(("mcp.use", "sessions.write", "relay.write", "members.manage"))
+
+
+class Rivals:
+    """A store of identities in front of which somebody else acts before a change is written."""
+
+    def __init__(self, inner: IdentityStore, act: Callable[[], None]) -> None:
+        self._inner = inner
+        self._act = act
+        self.tries = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def change_member(self, before: Member | None, after: Member, by: Member | None, audit: Audit) -> None:
+        self.tries += 1
+        self._act()
+        self._inner.change_member(before, after, by, audit)
+
+
+@pytest.fixture
+def workspace(stores: Ports, clock: HandClock) -> Ports:
+    """Ada and Bob are Admins, Mia manages people by a role of the workspace's own, and Rob reads."""
+    people = (("ada", "Admin"), ("bob", "Admin"), ("mia", "Manager"), ("rob", "Reader"))
+    audit = Audit("acme", clock.us, "somebody", "test", before="", after="")
+    for user, role in people:
+        stores.identity.change_member(None, Member("acme", user, role), None, audit)
+    stores.identity.change_role(None, Role("acme", "Manager", MANAGER, clock.us), Member("acme", "ada", "Admin"), audit)
+    clock.move_s(1)
+    return stores
+
+
+def person(user: str, workspace: str = "acme") -> Caller:
+    return Caller(workspace, user, ROLES["Admin"], Settings(), token_sha256="a person's")
+
+
+def change(stores: Ports, by: str, user: str, **changes: Any) -> None:
+    change_member(ChangeMemberRequest(user_name=user, **changes), person(by), stores)
+
+
+def role_of(stores: Ports, user: str) -> str:
+    member = stores.identity.member("acme", user)
+    assert member is not None
+    return member.role
+
+
+def test_people_are_listed_with_what_they_may_do(workspace: Ports) -> None:
+    grants = [GrantedDataset(dataset="archive-*", access="read")]
+    invite_member(InviteMemberRequest(user_name="eve", role="Member", grants=grants), person("ada"), workspace)
+    listed = list_members(ListMembersRequest(), person("ada"), workspace).members
+    assert [(each.user_name, each.role) for each in listed] == [
+        ("ada", "Admin"),
+        ("bob", "Admin"),
+        ("eve", "Member"),
+        ("mia", "Manager"),
+        ("rob", "Reader"),
+    ]
+    assert listed[2].grants == grants
+
+
+def test_roles_are_listed_built_in_ones_first(workspace: Ports) -> None:
+    listed = list_roles(ListRolesRequest(), person("ada"), workspace).roles
+    assert [(each.role, each.built_in) for each in listed] == [*((name, True) for name in ROLES), ("Manager", False)]
+    assert listed[-1].permissions == sorted(MANAGER)
+
+
+def test_a_member_is_not_invited_twice(workspace: Ports) -> None:
+    with pytest.raises(Invalid, match="user_name: rob is a member already"):
+        invite_member(InviteMemberRequest(user_name="rob", role="Admin"), person("ada"), workspace)
+    assert role_of(workspace, "rob") == "Reader"
+
+
+def test_a_role_that_is_nowhere_defined_is_not_given(workspace: Ports) -> None:
+    with pytest.raises(Invalid, match="role: there is no role Boss"):
+        invite_member(InviteMemberRequest(user_name="eve", role="Boss"), person("ada"), workspace)
+    with pytest.raises(Invalid, match="role: there is no role Boss"):
+        change(workspace, "ada", "rob", role="Boss")
+
+
+def test_somebody_who_is_no_member_is_not_changed(workspace: Ports) -> None:
+    with pytest.raises(NotFound, match="eve is no member"):
+        change(workspace, "ada", "eve", role="Member")
+
+
+def test_what_is_left_out_stays(workspace: Ports) -> None:
+    change(workspace, "ada", "rob", grants=[{"dataset": "logs", "access": "write"}])
+    change(workspace, "ada", "rob", active=False)
+    change(workspace, "ada", "rob", role="Member")
+    member = workspace.identity.member("acme", "rob")
+    assert member == Member(
+        "acme", "rob", "Member", False, (Grant("logs", "write"),), member.changed_us if member else 0
+    )
+
+
+def test_each_change_has_a_time_of_its_own_and_no_change_none(workspace: Ports, clock: HandClock) -> None:
+    times = []
+    for role in ("Member", "Member", "Reader"):  # the clock stands still
+        change(workspace, "ada", "rob", role=role)
+        member = workspace.identity.member("acme", "rob")
+        times.append(member.changed_us if member else 0)
+    assert times == [clock.us, clock.us, clock.us + 1]
+
+
+@pytest.mark.parametrize("changes", [{"role": "Reader"}, {"active": False}, {"grants": []}, {}])
+@pytest.mark.parametrize("user", ["ada", "mia"])
+def test_nobody_changes_themselves(workspace: Ports, user: str, changes: dict[str, Any]) -> None:
+    before = workspace.identity.member("acme", user)
+    with pytest.raises(Forbidden, match="nobody changes their own"):
+        change(workspace, user, user, **changes)
+    assert workspace.identity.member("acme", user) == before
+
+
+def test_an_admin_changes_another(workspace: Ports) -> None:
+    change(workspace, "ada", "bob", role="Reader")
+    assert role_of(workspace, "bob") == "Reader"
+
+
+def test_the_last_admin_cannot_be_locked_out(workspace: Ports) -> None:
+    change(workspace, "ada", "bob", active=False)
+    for by, user, changes in (
+        ("ada", "ada", {"role": "Reader"}),
+        ("mia", "ada", {"active": False}),
+        ("bob", "ada", {}),
+    ):
+        with pytest.raises(Forbidden):
+            change(workspace, by, user, **changes)
+    assert workspace.identity.member("acme", "ada") == Member("acme", "ada", "Admin")
+
+
+def test_of_two_admins_who_demote_each_other_at_once_one_remains(workspace: Ports) -> None:
+    """Ada is between reading and writing when Bob demotes her; what she was about to write is not written."""
+    ada = replace(
+        workspace, identity=Rivals(workspace.identity, lambda: change(workspace, "bob", "ada", role="Reader"))
+    )
+    with pytest.raises(Forbidden, match="your role does not allow this any more"):
+        change(ada, "ada", "bob", role="Reader")
+    assert (role_of(workspace, "ada"), role_of(workspace, "bob")) == ("Reader", "Admin")
+
+
+def test_of_two_changes_of_one_person_both_are_made(workspace: Ports) -> None:
+    rival = Rivals(workspace.identity, lambda: change(workspace, "bob", "rob", active=False))
+    change(replace(workspace, identity=rival), "ada", "rob", role="Member")
+    assert rival.tries == 2
+    member = workspace.identity.member("acme", "rob")
+    assert member is not None
+    assert (member.role, member.active) == ("Member", False)
+
+
+def test_a_change_that_others_overtake_all_the_time_is_given_up(workspace: Ports) -> None:
+    def overtake() -> None:
+        raise Moved
+
+    rival = Rivals(workspace.identity, overtake)
+    with pytest.raises(Unavailable):
+        change(replace(workspace, identity=rival), "ada", "rob", role="Member")
+    assert rival.tries == CHANGE_TRIES
+
+
+def test_who_manages_people_gives_no_more_than_they_have(workspace: Ports) -> None:
+    change(workspace, "mia", "rob", role="Member")
+    assert role_of(workspace, "rob") == "Member"
+    boss = Role("acme", "Boss", frozenset(("mcp.use", "relay.manage")), NOW_US)
+    workspace.identity.change_role(None, boss, Member("acme", "ada", "Admin"), Audit("acme", 0, "ada", "test", "", ""))
+    with pytest.raises(Forbidden, match=r"the role Boss allows more than yours: relay\.manage"):
+        change(workspace, "mia", "rob", role="Boss")
+    with pytest.raises(Forbidden, match="only an Admin"):
+        change(workspace, "mia", "rob", role="Admin")
+    with pytest.raises(Forbidden, match="only an Admin"):
+        invite_member(InviteMemberRequest(user_name="eve", role="Admin"), person("mia"), workspace)
+    with pytest.raises(Forbidden, match=r"allows more than yours: relay\.read_all"):
+        change_role(ChangeRoleRequest(role="Manager", permissions=["relay.read_all"]), person("mia"), workspace)
+    change(workspace, "ada", "rob", role="Boss")
+    with pytest.raises(Forbidden, match="the role Boss allows more than yours"):
+        change(workspace, "mia", "rob", active=False)  # nor do they take it from somebody
+    with pytest.raises(Forbidden, match="the role Boss allows more than yours"):
+        change_role(ChangeRoleRequest(role="Boss", permissions=[]), person("mia"), workspace)
+
+
+def test_a_role_with_all_permissions_makes_no_admin_of_anybody(workspace: Ports) -> None:
+    change_role(ChangeRoleRequest(role="Deputy", permissions=sorted(ROLES["Admin"])), person("ada"), workspace)
+    change(workspace, "ada", "mia", role="Deputy")
+    for user, role in (("ada", "Reader"), ("rob", "Admin")):
+        with pytest.raises(Forbidden, match="only an Admin"):
+            change(workspace, "mia", user, role=role)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_built_in_role_stays_as_it_is(workspace: Ports, role: str) -> None:
+    with pytest.raises(Invalid, match="built in"):
+        change_role(ChangeRoleRequest(role=role, permissions=["mcp.use"]), person("ada"), workspace)
+
+
+def test_a_role_that_is_defined_as_it_was_makes_no_key_stale(workspace: Ports) -> None:
+    before = workspace.identity.role("acme", "Manager")
+    change_role(ChangeRoleRequest(role="Manager", permissions=sorted(MANAGER)), person("ada"), workspace)
+    assert workspace.identity.role("acme", "Manager") == before
+    change_role(ChangeRoleRequest(role="Manager", permissions=["mcp.use"]), person("ada"), workspace)
+    after = workspace.identity.role("acme", "Manager")
+    assert before is not None
+    assert after is not None
+    assert after.changed_us > before.changed_us
+
+
+def test_a_workspace_has_people_and_roles_of_its_own(workspace: Ports) -> None:
+    audit = Audit("beta", 0, "zoe", "test", before="", after="")
+    workspace.identity.change_member(None, Member("beta", "zoe", "Admin"), None, audit)
+    zoe = person("zoe", "beta")
+    assert [each.user_name for each in list_members(ListMembersRequest(), zoe, workspace).members] == ["zoe"]
+    assert [each.role for each in list_roles(ListRolesRequest(), zoe, workspace).roles] == list(ROLES)
+    with pytest.raises(NotFound):
+        change_member(ChangeMemberRequest(user_name="rob", role="Member"), zoe, workspace)
+    with pytest.raises(Invalid, match="there is no role Manager"):
+        invite_member(InviteMemberRequest(user_name="rob", role="Manager"), zoe, workspace)
+
+
+@pytest.mark.parametrize("dataset", ["*", "logs", "logs*", "team-*", "x" * 64 + "*"])
+def test_a_grant_names_a_dataset_or_how_names_begin(dataset: str) -> None:
+    assert GrantedDataset(dataset=dataset, access="read").dataset == dataset
+
+
+@pytest.mark.parametrize("dataset", ["", "**", "a*b", "_ctrlb_x", "_ctrlb_*", "a/b", "x" * 65, "é*", "a b"])
+def test_a_grant_names_nothing_else(dataset: str) -> None:
+    with pytest.raises(ValidationError):
+        GrantedDataset(dataset=dataset, access="read")
+
+
+@pytest.mark.parametrize(
+    ("granted", "dataset", "expected"),
+    [
+        ("logs", "logs", True),
+        ("logs", "logs2", False),
+        ("logs*", "logs2", True),
+        ("logs*", "logs", True),
+        ("logs*", "log", False),
+        ("*", "anything", True),
+        ("logs", "LOGS", False),
+    ],
+)
+def test_a_grant_is_about_its_datasets_only(granted: str, dataset: str, expected: bool) -> None:
+    assert covers(Grant(granted, "read"), dataset) == expected
+
+
+@pytest.mark.promise("reads-may-name-a-dataset", "key-acts-as-person")
+@pytest.mark.parametrize("access", ["read", "write"])
+def test_who_has_a_grant_reads_its_datasets_and_no_others(access: Any) -> None:
+    caller = Caller("acme", "rob", ROLES["Reader"], Settings(), grants=(Grant("team-*", access),))
+    assert caller.dataset_to_read("") == caller.dataset_to_read("agent_sessions") == Dataset("acme", "agent_sessions")
+    assert caller.dataset_to_read("team-a") == Dataset("acme", "team-a")
+    with pytest.raises(Forbidden, match="no grant to read the dataset other"):
+        caller.dataset_to_read("other")
+    with pytest.raises(Invalid, match="dataset: writes go to agent_sessions"):
+        caller.dataset_to_write("team-a")  # a grant to write is for OpenTelemetry logs
