@@ -25,7 +25,7 @@ class LogFile(logging.Handler):
         threading.Thread(target=self._flush_often, name="log", daemon=True).start()
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Take the record, without logging's lock: making a line shares nothing, and the queue is safe among threads."""
+        """Take the record without logging's lock: lines are made apart, and their queue is safe among threads."""
         kept = self.filter(record)
         if kept:
             self.emit(record if kept is True else kept)
