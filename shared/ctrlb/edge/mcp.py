@@ -37,6 +37,7 @@ CtrlB lets agents that work in one directory share a record, and remember what p
 Before you choose a task: call `peers`. Before you work on a file or task: call `claim` and go on only if \
 `held` is true; otherwise pick other work. Claim again to renew during long work. When it is done: call \
 `release` with finished=true. Say what others should know with `post`.
+Name files relative to the project's root, or pass `cwd` with an absolute path: another spelling is another file.
 To learn from the past: `search_sessions` for words, `find_command` for shell commands, then \
 `next_actions` for what happened after a hit and `fetch_records` to read around it."""
 
