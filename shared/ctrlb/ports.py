@@ -222,7 +222,7 @@ class Issuer(Protocol):
 
     @property
     def workspace(self) -> str:
-        """The workspace whose members they are."""
+        """The workspace whose members they are, at an address that serves every workspace."""
 
     def user(self, token: str) -> str | None:
         """The person that the token names; None when it is not the issuer's for us, or has ended.

@@ -6,6 +6,7 @@ import hmac
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jwt
@@ -120,6 +121,16 @@ def test_a_member_who_is_no_longer_active_is_refused_as_a_stranger_is(people: Po
 def test_a_member_of_another_workspace_is_refused(people: Ports, issuer: LocalIssuer) -> None:
     add_member(people, "bob@example.com", "Admin", workspace="other")
     refused(issuer.token(email="bob@example.com"), people)
+
+
+def test_an_address_of_a_workspace_lets_its_own_members_in(people: Ports, issuer: LocalIssuer) -> None:
+    add_member(people, "bob@example.com", "Admin", workspace="other")
+    bound = replace(people, workspace_hosts={"other.example.com": "other"})
+    bearer = f"Bearer {issuer.token(email='bob@example.com')}"
+    assert identify(bearer, bound, "other.example.com").workspace == "other"
+    for token, host in ((bearer, "elsewhere.example.com"), (f"Bearer {issuer.token()}", "other.example.com")):
+        with pytest.raises(SignInRefused):
+            identify(token, bound, host)
 
 
 def test_a_token_without_a_signature_is_refused(people: Ports, issuer: LocalIssuer) -> None:

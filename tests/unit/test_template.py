@@ -8,8 +8,11 @@ import pytest
 from cfnlint.api import lint_file
 
 from ctrlb.adapters import dynamodb_keys as places
+from ctrlb.adapters import oidc_issuer
 from ctrlb.domain.rows import Dataset, Run
+from ctrlb.edge.limits import REQUESTS_PER_S
 from ctrlb.operations import OPERATIONS
+from ctrlb.wiring import OIDC_ISSUER
 from tests.template import RESOURCES, ROOT, TEMPLATE
 
 DOORS = {"serve_mcp": ("ANY", "/mcp"), "refuse_unknown": (None, None)}
@@ -240,3 +243,24 @@ def test_the_defaults_are_the_cheaper_processor_and_a_python_that_snapstart_serv
 
 def test_what_a_parameter_is_for_is_said() -> None:
     assert [name for name, each in TEMPLATE["Parameters"].items() if not each.get("Description")] == []
+
+
+def test_people_sign_in_with_a_pool_of_the_stack_or_with_an_issuer_that_is_named() -> None:
+    variables = TEMPLATE["Globals"]["Function"]["Environment"]["Variables"]
+    for name, of_the_pool in (("OIDC_ISSUER", "Sub"), ("OIDC_AUDIENCE", "Ref")):
+        condition, pool, another = variables[name]["If"]
+        assert (condition, set(pool), set(another)) == ("WithUserPool", {of_the_pool}, {"Ref"})
+    read = {OIDC_ISSUER, oidc_issuer.OIDC_AUDIENCE, oidc_issuer.OIDC_CLAIM, oidc_issuer.OIDC_WORKSPACE}
+    assert {name for name in variables if name.startswith("OIDC_")} == read
+    assert REQUESTS_PER_S in variables
+
+
+def test_nobody_signs_up_by_themselves_and_no_secret_is_in_a_page() -> None:
+    (pool,) = _of_type("AWS::Cognito::UserPool").values()
+    (client,) = _of_type("AWS::Cognito::UserPoolClient").values()
+    assert pool["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] is True
+    assert pool["UserAttributeUpdateSettings"] == {"AttributesRequireVerificationBeforeUpdate": ["email"]}
+    assert client["AllowedOAuthFlows"] == ["code"]
+    assert client["GenerateSecret"] is False
+    assert "ALLOW_USER_PASSWORD_AUTH" not in client["ExplicitAuthFlows"]
+    assert client["PreventUserExistenceErrors"] == "ENABLED"

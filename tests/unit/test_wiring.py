@@ -112,3 +112,16 @@ def test_a_function_behind_a_stream_imports_what_it_writes_to_before_the_first_b
     assert used <= adapters
     assert not unused & adapters
     assert not {"sqlite3", "boto3", "mcp"} & loaded
+
+
+ISSUER = {"OIDC_ISSUER": "https://id.example.com", "OIDC_AUDIENCE": "client", "OIDC_WORKSPACE": "acme"}
+
+
+def test_what_checks_the_tokens_of_an_issuer_is_imported_once_one_comes() -> None:
+    code = "import functions.claim\nfrom ctrlb.wiring import ports\nassert ports().issuer"
+    loaded = modules_after(code, **AWS, **ISSUER)
+    assert not {"jwt", "cryptography"} & loaded
+
+
+def test_no_issuer_is_trusted_that_nobody_named() -> None:
+    modules_after("from ctrlb.wiring import ports\nassert ports().issuer is None", **AWS)

@@ -105,12 +105,15 @@ def _person(token: str, host: str, ports: Ports) -> Caller:
 
 
 def _issuers_person(token: str, issuer: Issuer, host: str, ports: Ports) -> Caller:
-    """Whom the issuer signed in. A token that is not to be trusted and a person who is no member are not told apart."""
+    """Whom the issuer signed in, in the workspace of the address that they called, if it has one of its own.
+
+    A token that is not to be trusted and a person who is no member are not told apart.
+    """
     user = issuer.user(token)
-    standing = _standing(issuer.workspace, user, secret_hash(token), ports) if user is not None else None
+    workspace = ports.workspace_hosts.get(host, issuer.workspace)
+    standing = _standing(workspace, user, secret_hash(token), ports) if user is not None else None
     if standing is None:
         raise SignInRefused("this sign-in is not accepted, or has ended; sign in again, or ask an Admin to add you")
-    _check_address(issuer.workspace, host, ports)
     return standing[0]
 
 
