@@ -36,6 +36,10 @@ STATUSES: dict[type[errors.CtrlbError], int] = {
 }
 """An error of a class that is not here has the status of its nearest base class that is."""
 
+MISSPELT = 0.8
+"""From which likeness to a known field on (difflib's ratio) an unknown one is taken for it: `finish` for `finished`."""
+MAX_NAME_LOOKED_AT = 40
+MAX_NAMES_LOOKED_AT = 20
 BUG = "something went wrong on our side; it has been logged under the request id"
 _FROM_HEADER = {
     "run_id": "run_id is required: pass run_id, or connect with the X-CtrlB-Run header set",
@@ -113,6 +117,7 @@ def validate(operation: Operation, fields: Fields) -> Request:
     for name in operation.needs:
         if name not in values:
             raise errors.Invalid(_FROM_HEADER[name])
+    _refuse_misspelt(operation, values)
     try:
         if fields.are_text:
             request = operation.request.model_validate_strings(values)
@@ -123,6 +128,23 @@ def validate(operation: Operation, fields: Fields) -> Request:
     if fields.fault:
         raise errors.Invalid(fields.fault)
     return request
+
+
+def _refuse_misspelt(operation: Operation, values: dict[str, Any]) -> None:
+    """Raise Invalid for a field that is none but looks like one that is not given: what it says would be lost.
+
+    Others that a request does not know are ignored, for clients may be newer than we are.
+    """
+    known = {field.alias or name for name, field in operation.request.model_fields.items()}
+    unknown = [name for name in values if name not in known and len(name) <= MAX_NAME_LOOKED_AT and name.isascii()]
+    if not unknown:
+        return
+    from difflib import get_close_matches  # few requests need it
+
+    left_out = known - values.keys()
+    for name in unknown[:MAX_NAMES_LOOKED_AT]:
+        if meant := get_close_matches(name, left_out, n=1, cutoff=MISSPELT):
+            raise errors.Invalid(f"{name}: there is no such field; {meant[0]} is meant")
 
 
 def refuse(error: Exception, caller: Caller | None = None) -> Answered:

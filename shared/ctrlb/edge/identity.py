@@ -27,7 +27,7 @@ from ctrlb.sign_in import TOKEN_PREFIX
 
 LAST_USED_EVERY_US = 3_600_000_000
 _NOBODYS_SECRET = hashlib.sha256(b"nobody").hexdigest()
-_RENEW = "make a new key on the Connect screen"
+_RENEW = "make a new key in the console"
 
 
 def identify(authorization: str | None, ports: Ports, host: str = "") -> Caller:
