@@ -1,14 +1,18 @@
 """Both doors of one deployment, opened in the test's own process: events go in as API Gateway would send them."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 import pytest
 
+from ctrlb.answers import Fields, answer
+from ctrlb.domain.access import Caller
 from ctrlb.edge import http, mcp
-from ctrlb.operations import Operation
+from ctrlb.models import Answer
+from ctrlb.operations import Operation, operation_of
 from ctrlb.ports import Ports
 
 Json: TypeAlias = dict[str, Any]
@@ -67,3 +71,9 @@ def _event(method: str, credential: str, host: str) -> Json:
         "body": "",
         "isBase64Encoded": False,
     }
+
+
+def asked(run: Callable[..., Answer], caller: Caller, stores: Ports, **fields: Any) -> tuple[int, Json]:
+    """The status and answer that a known caller gets, whatever the door."""
+    answered = answer(operation_of(run), lambda: caller, lambda: Fields(fields), stores)
+    return answered.status, json.loads(answered.answer.model_dump_json(by_alias=True, exclude_unset=True))
