@@ -3,12 +3,12 @@
 import pytest
 
 from ctrlb import claims, notes, ports, runs, sessions, sign_in
-from ctrlb.adapters import sqlite_database, sqlite_readers
+from ctrlb.adapters import oidc_issuer, oidc_keys, sqlite_database, sqlite_readers
 from ctrlb.domain import claim_rules, ids, resource_keys, session_rules, session_text, words
 from ctrlb.edge import http, limits, local, log_file
 from tests.documents import PROJECT
 
-SAID = (PROJECT / "docs" / "api.md").read_text() + (PROJECT / "docs" / "operating.md").read_text()
+SAID = "".join((PROJECT / "docs" / f"{name}.md").read_text() for name in ("api", "operating", "security"))
 BOUNDS = [
     ("1 to {:,} printable characters", ids.MAX_ID_CHARS),
     ("4 MiB ({:,} bytes)", http.MAX_BODY_BYTES),
@@ -40,6 +40,10 @@ BOUNDS = [
     ("which get {} seconds", local.SHUTDOWN_S),
     ("beside the server say | 503 after {:.0f} s", sqlite_database.BUSY_TIMEOUT_MS / 1_000),
     ("another read that takes long | 503 after {:.0f} s", sqlite_readers.READ_BUDGET_S),
+    ("A token over {:,} characters", oidc_issuer.MAX_TOKEN_CHARS),
+    ("Clocks may\ndiffer by {} seconds", oidc_issuer.LEEWAY_S),
+    ("at most every {:.0f} seconds; `jku`", oidc_keys.ASK_EVERY_S),
+    ("A process counts what it sees, {:,} names", limits.MAX_COUNTED),
     ("has {:.0f} requests a second", limits.DEFAULT_REQUESTS_PER_S),
     ("and {:,.0f} at once after a\npause", limits.DEFAULT_REQUESTS_PER_S * limits.BURST_S),
     ("{} credentials a second may be refused", limits.REFUSALS.per_s),
