@@ -41,7 +41,7 @@ BOUNDS = [
     ("beside the server say | 503 after {:.0f} s", sqlite_database.BUSY_TIMEOUT_MS / 1_000),
     ("another read that takes long | 503 after {:.0f} s", sqlite_readers.READ_BUDGET_S),
     ("A token over {:,} characters", oidc_issuer.MAX_TOKEN_CHARS),
-    ("Clocks may\ndiffer by {} seconds", oidc_issuer.LEEWAY_S),
+    ("may\n  differ by {} seconds", oidc_issuer.LEEWAY_S),
     ("at most every {:.0f} seconds; `jku`", oidc_keys.ASK_EVERY_S),
     ("A process counts what it sees, {:,} names", limits.MAX_COUNTED),
     ("has {:.0f} requests a second", limits.DEFAULT_REQUESTS_PER_S),
