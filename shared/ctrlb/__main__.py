@@ -102,6 +102,10 @@ The log is in {folder / "ctrlb.log"}. Ctrl-C stops; everything is kept in {folde
 
 
 def _create_workspace(options: argparse.Namespace) -> int:
+    if options.table is None:
+        with _stores(options) as stores:
+            _print_key(options, admin_of(options.name, options.admin, stores), stores)
+        return 0
     stores = deployed(options.table)
     try:
         _print_key(options, admin_of(options.name, options.admin, stores), stores)
@@ -141,7 +145,8 @@ def _revoke_key(options: argparse.Namespace) -> int:
 
 def _sign_in(options: argparse.Namespace) -> int:
     with _stores(options) as stores:
-        print(laptop.sign_in_link(laptop.variables(Path(options.data)).get("CTRLB_URL", ""), stores))
+        url = laptop.variables(Path(options.data)).get("CTRLB_URL", "")
+        print(laptop.sign_in_link(url, stores, options.workspace, options.person))
     return 0
 
 
@@ -231,16 +236,19 @@ def _parser() -> argparse.ArgumentParser:
 
     sign_in = commands.add_parser("sign-in", help="print a new one-time sign-in link")
     _add_data(sign_in)
+    sign_in.add_argument("--workspace", default=laptop.WORKSPACE, help="whose person signs in (default: %(default)s)")
+    sign_in.add_argument("--person", default=laptop.FIRST_USER, help="who signs in (default: %(default)s)")
     sign_in.set_defaults(command=_sign_in)
 
-    workspace = commands.add_parser("workspace", help="make a workspace of a deployment in AWS")
+    workspace = commands.add_parser("workspace", help="make a workspace, of the folder or of a deployment in AWS")
     create = workspace.add_subparsers(title="commands", required=True).add_parser(
         "create", help="make a workspace's Admin, unless they are there, and a key of theirs, and print that, once"
     )
-    create.add_argument("--table", required=True, help="the deployment's output RelayTable")
+    create.add_argument("--table", help="the output RelayTable of a deployment in AWS; left out, the folder is meant")
     create.add_argument("--name", required=True, help="the workspace's name: small letters, digits and -")
     create.add_argument("--admin", required=True, help="the person's name")
     _add_expiry(create)
+    _add_data(create)
     create.set_defaults(command=_create_workspace, key_name="first key")
     return parser
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ctrlb.domain.access import Caller
-from ctrlb.domain.errors import CtrlbError
+from ctrlb.domain.errors import CtrlbError, NotFound
 from ctrlb.edge.identity import identify
 from ctrlb.keys import create_key
 from ctrlb.models import CreateKeyRequest
@@ -85,10 +85,16 @@ def key_for_scripts(folder: Path, url: str, ports: Ports) -> str:
     return key
 
 
-def sign_in_link(url: str, ports: Ports) -> str:
-    """A link that signs the owner in, once, within ten minutes."""
-    caller = owner(ports)
-    return f"{url}/console/#code={new_code(caller.workspace, caller.user, ports)}"
+def sign_in_link(url: str, ports: Ports, workspace: str = WORKSPACE, user: str = FIRST_USER) -> str:
+    """A link that signs a person in, the owner if nobody is named, once, within ten minutes.
+
+    Raises NotFound when the workspace has no such person, or one who is not active.
+    """
+    owner(ports)
+    member = ports.identity.member(workspace, user)
+    if member is None or not member.active:
+        raise NotFound(f"there is no active person {user} in the workspace {workspace}")
+    return f"{url}/console/#code={new_code(workspace, user, ports)}"
 
 
 def variables(folder: Path) -> dict[str, str]:

@@ -8,8 +8,11 @@ from ctrlb.__main__ import main
 from ctrlb.domain.errors import Forbidden, Invalid
 from ctrlb.domain.rows import Audit, Member
 from ctrlb.edge.identity import identify
+from ctrlb.laptop import ENV_FILE
+from ctrlb.models import SignInRequest
 from ctrlb.ports import Ports
-from ctrlb.wiring import deployed
+from ctrlb.sign_in import sign_in
+from ctrlb.wiring import deployed, embedded
 from ctrlb.workspaces import admin_of
 from tests.aws.stores import made_table, table_name
 
@@ -66,3 +69,32 @@ def test_an_environment_without_a_region_is_said_in_one_line(
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
     assert main(["workspace", "create", "--table", "relay", "--name", "acme", "--admin", "ada"]) == 1
     assert capsys.readouterr().err == "ctrlb: the table relay cannot be used: NoRegionError\n"
+
+
+def test_the_command_makes_further_workspaces_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / ENV_FILE).touch()  # as a server has left it
+    assert main(["workspace", "create", "--data", str(tmp_path), "--name", "acme", "--admin", "ada"]) == 0
+    key = capsys.readouterr().out.strip()
+    with embedded(tmp_path) as stores:
+        caller = identify(f"Bearer {key}", stores)
+    assert (caller.workspace, caller.user, caller.may("members.manage")) == ("acme", "ada", True)
+
+
+def test_people_of_further_workspaces_sign_in_by_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / ENV_FILE).touch()
+    main(["workspace", "create", "--data", str(tmp_path), "--name", "acme", "--admin", "ada"])
+    capsys.readouterr()
+    assert main(["sign-in", "--data", str(tmp_path), "--workspace", "acme", "--person", "ada"]) == 0
+    code = capsys.readouterr().out.strip().rpartition("#code=")[2]
+    with embedded(tmp_path) as stores:
+        token = sign_in(SignInRequest(code=code), None, stores).token
+        assert identify(f"Bearer {token}", stores).workspace == "acme"
+
+
+@pytest.mark.parametrize("arguments", [["--workspace", "acme"], ["--person", "eve"]])
+def test_nobody_who_is_no_member_gets_a_link(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    (tmp_path / ENV_FILE).touch()
+    assert main(["sign-in", "--data", str(tmp_path), *arguments]) == 1
+    assert "there is no active person" in capsys.readouterr().err
