@@ -46,8 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from ctrlb.edge import local, routes
+    from ctrlb.edge import limits, local, routes
 
+    limits.limits_here()
     folder = Path(options.data).resolve()
     os.umask(0o077)  # a folder that was there already may be open to others; what is kept in it is not
     laptop.raise_file_limit()

@@ -10,7 +10,7 @@ import pytest
 
 from ctrlb.adapters import oidc_keys
 from ctrlb.adapters.oidc_issuer import Oidc
-from ctrlb.domain.errors import AuthUnavailable, SignInRefused
+from ctrlb.domain.errors import AuthUnavailable, Invalid, SignInRefused
 from ctrlb.edge.identity import identify
 from ctrlb.ports import Ports
 from tests.attacks.conftest import add_member, trusting
@@ -233,7 +233,7 @@ def test_nobody_waits_for_the_thread_that_asks_once_there_are_keys(
     ["http://id.example.com", "ftp://id.example.com", "id.example.com", "https://a:b@id.example.com", "https://", ""],
 )
 def test_an_issuer_that_others_could_speak_for_is_not_trusted(issuer_url: str, clock: HandClock) -> None:
-    with pytest.raises(ValueError, match="https"):
+    with pytest.raises(Invalid, match="https"):
         oidc_keys.IssuerKeys(issuer_url, clock)
 
 
@@ -241,7 +241,7 @@ def test_an_issuer_is_named_whole_or_the_server_does_not_start() -> None:
     named = {"OIDC_ISSUER": "https://id.example.com", "OIDC_AUDIENCE": "client", "OIDC_WORKSPACE": "acme"}
     assert Oidc.named(named) == Oidc("https://id.example.com", "client", "email", "acme")
     for faulty in ({"OIDC_AUDIENCE": ""}, {"OIDC_WORKSPACE": ""}, {"OIDC_CLAIM": "preferred_username"}):
-        with pytest.raises(RuntimeError, match="OIDC_ISSUER needs"):
+        with pytest.raises(Invalid, match="OIDC_ISSUER needs"):
             Oidc.named(named | faulty)
 
 

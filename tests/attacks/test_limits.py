@@ -3,11 +3,13 @@
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from ctrlb.__main__ import main
 from ctrlb.domain.errors import InvalidKey, NoCredential, SignInRefused, TooManyRequests
 from ctrlb.domain.key_format import written_key
 from ctrlb.domain.rates import Rate, take
@@ -178,9 +180,9 @@ def test_threads_together_get_no_more_than_the_burst(clock: HandClock) -> None:
 @pytest.fixture
 def counts_anew() -> Iterator[None]:
     """This process has counted nothing yet, and forgets afterwards what it has."""
-    limits._limits.cache_clear()
+    limits.limits_here.cache_clear()
     yield
-    limits._limits.cache_clear()
+    limits.limits_here.cache_clear()
 
 
 def event(authorization: str, **headers: str) -> dict[str, Any]:
@@ -203,6 +205,17 @@ def test_limits_can_be_switched_off(stores: Ports, monkeypatch: pytest.MonkeyPat
     for _ in range(limits.REFUSALS.burst + 10):
         with pytest.raises(InvalidKey):
             let_in(event(WRONG), stores)
+
+
+@pytest.mark.usefixtures("counts_anew")
+@pytest.mark.parametrize("said", ["many", "-1", "nan", "inf", "1,000"])
+def test_a_limit_that_is_no_number_is_said_before_the_server_starts(
+    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(limits.REQUESTS_PER_S, said)
+    assert main(["serve", "--port", "0", "--data", str(tmp_path / "data")]) == 1
+    assert f"REQUESTS_PER_S should be a number from 0 on, not {said}" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.promise("limit-429")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctrlb.adapters.oidc_keys import IssuerKeys
+from ctrlb.domain.errors import Invalid
 from ctrlb.domain.ids import id_fault
 from ctrlb.ports import Clock
 
@@ -41,11 +42,11 @@ class Oidc:
 
     @classmethod
     def named(cls, variables: Mapping[str, str]) -> "Oidc":
-        """The issuer that the variables name. Raises RuntimeError when they do so in part."""
+        """The issuer that the variables name. Raises Invalid when they do so in part."""
         issuer = variables[OIDC_ISSUER]
         claim = variables.get(OIDC_CLAIM) or CLAIMS[0]
         if not variables.get(OIDC_AUDIENCE) or not variables.get(OIDC_WORKSPACE) or claim not in CLAIMS:
-            raise RuntimeError(
+            raise Invalid(
                 f"{OIDC_ISSUER} needs {OIDC_AUDIENCE} and {OIDC_WORKSPACE}, and {OIDC_CLAIM} is {' or '.join(CLAIMS)}"
             )
         return cls(issuer, variables[OIDC_AUDIENCE], claim, variables[OIDC_WORKSPACE])

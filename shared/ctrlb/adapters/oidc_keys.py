@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from ctrlb.domain.errors import Unavailable
+from ctrlb.domain.errors import Invalid, Unavailable
 from ctrlb.ports import Clock
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ class IssuerKeys:
     """The keys of one issuer, kept by the process. May be used by many threads, of which one asks."""
 
     def __init__(self, issuer: str, clock: Clock) -> None:
-        """Raises ValueError for an issuer that others on the way could speak for."""
+        """Raises Invalid for an issuer that others on the way could speak for."""
         if not is_safe(issuer, allow_loopback=True):
-            raise ValueError(f"the issuer should be an https address without query or user, not {issuer}")
+            raise Invalid(f"OIDC_ISSUER should be an https address without query or user, not {issuer}")
         self._issuer = issuer
         self._clock = clock
         self._read = _Read()

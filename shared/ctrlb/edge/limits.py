@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ctrlb.domain.access import Caller
-from ctrlb.domain.errors import KeyRefused, SignInRefused, TooManyRequests
+from ctrlb.domain.errors import Invalid, KeyRefused, SignInRefused, TooManyRequests
 from ctrlb.domain.key_format import secret_hash
 from ctrlb.domain.rates import Rate, take
 from ctrlb.edge.identity import credential_of, host_of, identify
@@ -97,17 +97,22 @@ class Limits:
 def let_in(event: Mapping[str, Any], ports: Ports) -> Caller:
     """Who sent the event. Raises what `identify` does, and TooManyRequests for one who does so too often."""
     authorization, host = event["headers"].get("authorization"), host_of(event)
-    limits = _limits()
+    limits = limits_here()
     if limits is None:
         return identify(authorization, ports, host)
     return limits.caller(authorization, event["requestContext"]["http"].get("sourceIp", ""), ports, host)
 
 
 @functools.cache
-def _limits() -> Limits | None:
-    """This process's, as the environment says."""
+def limits_here() -> Limits | None:
+    """This process's, as the environment says; None where it says that there are none. Raises Invalid."""
     said = os.environ.get(REQUESTS_PER_S)
-    requests_per_s = float(said) if said else DEFAULT_REQUESTS_PER_S
+    try:
+        requests_per_s = float(said) if said else DEFAULT_REQUESTS_PER_S
+    except ValueError:
+        requests_per_s = math.nan
+    if not 0 <= requests_per_s < math.inf:
+        raise Invalid(f"{REQUESTS_PER_S} should be a number from 0 on, not {said}")
     return Limits(requests_per_s, time.monotonic) if requests_per_s > 0 else None
 
 
