@@ -24,6 +24,7 @@ STATUSES: dict[type[errors.CtrlbError], int] = {
     errors.Invalid: 400,
     errors.NoCredential: 401,
     errors.SignInRefused: 401,
+    errors.IngestRefused: 401,
     errors.KeyRefused: 401,
     errors.WorkspaceMismatch: 403,
     errors.ForbiddenRole: 403,

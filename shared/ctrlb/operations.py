@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from ctrlb import claims, keys, members, models, notes, runs, service, sessions, settings, sign_in
+from ctrlb import claims, ingest, keys, members, models, notes, runs, service, sessions, settings, sign_in
 from ctrlb.domain.rows import Permission
 
 
@@ -242,6 +242,36 @@ OPERATIONS: tuple[Operation, ...] = (
         "PUT",
         "/ai/roles/{role}",
         "members.manage",
+        writes=True,
+        persons_only=True,
+    ),
+    Operation(
+        ingest.create_ingest_credential,
+        models.CreateIngestCredentialRequest,
+        models.CreateIngestCredentialAnswer,
+        "POST",
+        "/ai/ingest-credentials",
+        "relay.manage",
+        status=201,
+        writes=True,
+        persons_only=True,
+    ),
+    Operation(
+        ingest.list_ingest_credentials,
+        models.ListIngestCredentialsRequest,
+        models.ListIngestCredentialsAnswer,
+        "GET",
+        "/ai/ingest-credentials",
+        "relay.manage",
+        persons_only=True,
+    ),
+    Operation(
+        ingest.revoke_ingest_credential,
+        models.RevokeIngestCredentialRequest,
+        models.RevokeIngestCredentialAnswer,
+        "DELETE",
+        "/ai/ingest-credentials/{credential_id}",
+        "relay.manage",
         writes=True,
         persons_only=True,
     ),

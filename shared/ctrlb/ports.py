@@ -15,6 +15,7 @@ from ctrlb.domain.rows import (
     Dataset,
     Edit,
     Event,
+    IngestCredential,
     Key,
     Member,
     Role,
@@ -203,6 +204,18 @@ class IdentityStore(Protocol):
 
     def change_settings(self, workspace: str, before: Settings, after: Settings, audit: Audit) -> None:
         """Replace `before` by `after` and record the change, or raise Moved and write nothing."""
+
+    def ingest_credential(self, workspace: str, credential_id: str) -> IngestCredential | None:
+        """The credential as it is stored, revoked or not."""
+
+    def ingest_credentials(self, workspace: str) -> list[IngestCredential]:
+        """The workspace's credentials, oldest first, revoked ones too."""
+
+    def add_ingest_credential(self, credential: IngestCredential, audit: Audit) -> None:
+        """Write a new credential; its id is random and taken to be new."""
+
+    def revoke_ingest_credential(self, workspace: str, credential_id: str, revoked_us: int, audit: Audit) -> None:
+        """Mark the credential revoked; one that is revoked already keeps its first time."""
 
     def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
         """Keep a session (`once=False`) or a one-time code (`once=True`)."""

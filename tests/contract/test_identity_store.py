@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ctrlb.domain.rows import Audit, Grant, Key, Member, Role, Settings, SignIn
+from ctrlb.domain.rows import Audit, Grant, IngestCredential, Key, Member, Role, Settings, SignIn
 from ctrlb.ports import IdentityStore, Moved, Ports
 from tests.contract.relay_rows import NOW_US
 
@@ -139,6 +139,20 @@ def test_a_role_is_left_alone_when_it_or_who_defines_it_moved(
     with pytest.raises(Moved):
         identity.change_role(before, replace(AUDITOR, permissions=frozenset(), changed_us=NOW_US + 1), by, AUDIT)
     assert identity.role("acme", "Auditor") == AUDITOR
+
+
+def test_ingest_credentials_are_added_listed_and_revoked_once(identity: IdentityStore) -> None:
+    first = IngestCredential("acme", "i2", "logs", "日本", "ann", "hash", NOW_US)
+    second = replace(first, credential_id="i1", created_us=NOW_US + 1)
+    for credential in (second, first, replace(first, workspace="other", credential_id="i0")):
+        identity.add_ingest_credential(credential, AUDIT)
+    assert identity.ingest_credentials("acme") == [first, second]
+    for revoked_us in (NOW_US + 5, NOW_US + 9):
+        identity.revoke_ingest_credential("acme", "i2", revoked_us, AUDIT)
+    assert identity.ingest_credential("acme", "i2") == replace(first, revoked_us=NOW_US + 5)
+    identity.revoke_ingest_credential("acme", "none", NOW_US, AUDIT)
+    assert identity.ingest_credential("acme", "none") is None
+    assert identity.ingest_credential("other", "i2") is None
 
 
 def test_settings_are_replaced_whole(identity: IdentityStore) -> None:

@@ -15,7 +15,7 @@ from tests.laptop_mode.conftest import running
 
 CHANGING = frozenset(
     {"ts", "started", "last", "first", "lease_until", "age_s", "created", "expires", "revoked", "last_used"}
-    | {"token", "key_id", "version", "next_cursor"}
+    | {"token", "key_id", "credential", "credential_id", "version", "next_cursor"}
 )
 """Fields that are another value each time: only their kind counts."""
 

@@ -9,7 +9,9 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
 PACKAGE = PROJECT / "shared" / "ctrlb"
-OPERATIONS = frozenset({"claims", "keys", "members", "notes", "runs", "service", "sessions", "settings", "sign_in"})
+OPERATIONS = frozenset(
+    {"claims", "ingest", "keys", "members", "notes", "runs", "service", "sessions", "settings", "sign_in"}
+)
 BY_EVERYBODY = frozenset({"ctrlb"})  # the package itself, for its version
 
 MAY_IMPORT: dict[str, frozenset[str]] = {

@@ -14,7 +14,7 @@ from ctrlb.adapters import dynamodb_keys as places
 from ctrlb.adapters.dynamodb_items import Item, item, number, number_or_none, text, texts
 from ctrlb.adapters.dynamodb_table import ConditionFailed, Table
 from ctrlb.adapters.identity_text import read_grants, written_grants
-from ctrlb.domain.rows import Audit, Key, Member, Permission, Role, Settings, SignIn
+from ctrlb.domain.rows import Audit, IngestCredential, Key, Member, Permission, Role, Settings, SignIn
 from ctrlb.ports import Moved, Randomness
 
 _S_US = 1_000_000
@@ -44,14 +44,7 @@ class DynamodbIdentity:
 
     def revoke_key(self, workspace: str, key_id: str, revoked_us: int, audit: Audit) -> None:
         """See IdentityStore.revoke_key."""
-        with contextlib.suppress(ConditionFailed):  # there is no such key
-            self._table.update_with(
-                _key_place(workspace, key_id),
-                "SET revoked_us = if_not_exists(revoked_us, :now)",
-                "attribute_exists(pk)",
-                {"now": revoked_us},
-                self._audit(audit),
-            )
+        self._revoke(_key_place(workspace, key_id), revoked_us, audit)
 
     def touch_key(self, workspace: str, key_id: str, used_us: int) -> None:
         """See IdentityStore.touch_key."""
@@ -136,6 +129,39 @@ class DynamodbIdentity:
         except ConditionFailed:
             raise Moved from None
 
+    def ingest_credential(self, workspace: str, credential_id: str) -> IngestCredential | None:
+        """See IdentityStore.ingest_credential."""
+        found = self._table.get(_ingest_place(workspace, credential_id))
+        return _ingest_credential(workspace, found) if found else None
+
+    def ingest_credentials(self, workspace: str) -> list[IngestCredential]:
+        """See IdentityStore.ingest_credentials."""
+        place = {"pk": places.workspace_pk(workspace), "ingest": places.INGEST_PREFIX}
+        found = self._table.query("pk = :pk AND begins_with(sk, :ingest)", place)
+        read = (_ingest_credential(workspace, each) for each in found)
+        return sorted(read, key=attrgetter("created_us", "credential_id"))
+
+    def add_ingest_credential(self, credential: IngestCredential, audit: Audit) -> None:
+        """See IdentityStore.add_ingest_credential."""
+        values = dataclasses.asdict(credential)
+        del values["workspace"]  # its partition's
+        place = _ingest_place(credential.workspace, credential.credential_id)
+        self._table.write_all(place | item(**values), self._audit(audit))
+
+    def revoke_ingest_credential(self, workspace: str, credential_id: str, revoked_us: int, audit: Audit) -> None:
+        """See IdentityStore.revoke_ingest_credential."""
+        self._revoke(_ingest_place(workspace, credential_id), revoked_us, audit)
+
+    def _revoke(self, place: Item, revoked_us: int, audit: Audit) -> None:
+        with contextlib.suppress(ConditionFailed):  # there is nothing to revoke
+            self._table.update_with(
+                place,
+                "SET revoked_us = if_not_exists(revoked_us, :now)",
+                "attribute_exists(pk)",
+                {"now": revoked_us},
+                self._audit(audit),
+            )
+
     def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
         """See IdentityStore.add_sign_in."""
         self._table.put(
@@ -212,6 +238,23 @@ def _key(workspace: str, found: Item) -> Key:
         expires_us=number_or_none(found, "expires_us"),
         revoked_us=number_or_none(found, "revoked_us"),
         last_used_us=number_or_none(found, "last_used_us"),
+    )
+
+
+def _ingest_place(workspace: str, credential_id: str) -> Item:
+    return item(pk=places.workspace_pk(workspace), sk=places.ingest_sk(credential_id))
+
+
+def _ingest_credential(workspace: str, found: Item) -> IngestCredential:
+    return IngestCredential(
+        workspace=workspace,
+        credential_id=text(found, "credential_id"),
+        dataset=text(found, "dataset"),
+        name=text(found, "name"),
+        created_by=text(found, "created_by"),
+        secret_sha256=text(found, "secret_sha256"),
+        created_us=number(found, "created_us"),
+        revoked_us=number_or_none(found, "revoked_us"),
     )
 
 

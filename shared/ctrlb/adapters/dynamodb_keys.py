@@ -24,6 +24,7 @@ EDIT_PREFIX = "edit#"
 KEY_PREFIX = "key#"
 MEMBER_PREFIX = "member#"
 ROLE_PREFIX = "role#"
+INGEST_PREFIX = "ingest#"
 ROW_PREFIX = "row#"
 HEAD = "head"
 SETTINGS = "settings"
@@ -132,6 +133,11 @@ def workspace_pk(workspace: str) -> str:
 def key_sk(key_id: str) -> str:
     """The place of a key."""
     return KEY_PREFIX + joined(key_id)
+
+
+def ingest_sk(credential_id: str) -> str:
+    """The place of an ingest credential."""
+    return INGEST_PREFIX + joined(credential_id)
 
 
 def member_sk(user: str) -> str:

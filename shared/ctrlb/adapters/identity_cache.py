@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import TypeVar
 
-from ctrlb.domain.rows import Audit, Key, Member, Role, Settings, SignIn
+from ctrlb.domain.rows import Audit, IngestCredential, Key, Member, Role, Settings, SignIn
 from ctrlb.ports import Clock, IdentityStore
 
 MAX_AGE_S = 15.0
@@ -96,6 +96,24 @@ class CachedIdentity:
             self._store.change_settings(workspace, before, after, audit)
         finally:
             self._forget(("settings", workspace))
+
+    def ingest_credential(self, workspace: str, credential_id: str) -> IngestCredential | None:
+        """See IdentityStore.ingest_credential; at most MAX_AGE_S old."""
+        read = self._store.ingest_credential
+        return self._read(("ingest", workspace, credential_id), lambda: read(workspace, credential_id))
+
+    def ingest_credentials(self, workspace: str) -> list[IngestCredential]:
+        """See IdentityStore.ingest_credentials; not cached."""
+        return self._store.ingest_credentials(workspace)
+
+    def add_ingest_credential(self, credential: IngestCredential, audit: Audit) -> None:
+        """See IdentityStore.add_ingest_credential."""
+        self._store.add_ingest_credential(credential, audit)
+
+    def revoke_ingest_credential(self, workspace: str, credential_id: str, revoked_us: int, audit: Audit) -> None:
+        """See IdentityStore.revoke_ingest_credential."""
+        self._store.revoke_ingest_credential(workspace, credential_id, revoked_us, audit)
+        self._forget(("ingest", workspace, credential_id))
 
     def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
         """See IdentityStore.add_sign_in."""

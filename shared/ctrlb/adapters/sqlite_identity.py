@@ -7,7 +7,7 @@ from typing import Any
 
 from ctrlb.adapters.identity_text import read_grants, written_grants
 from ctrlb.adapters.sqlite_database import SqliteDatabase
-from ctrlb.domain.rows import Audit, Key, Member, Role, Settings, SignIn
+from ctrlb.domain.rows import Audit, IngestCredential, Key, Member, Role, Settings, SignIn
 from ctrlb.ports import Moved
 
 IDENTITY_SCHEMA = """
@@ -26,6 +26,11 @@ CREATE TABLE IF NOT EXISTS keys (
     last_used_us INTEGER,
     PRIMARY KEY (workspace, key_id)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ingest_credentials (
+    workspace TEXT NOT NULL, credential_id TEXT NOT NULL, dataset TEXT NOT NULL, name TEXT NOT NULL,
+    created_by TEXT NOT NULL, secret_sha256 TEXT NOT NULL, created_us INTEGER NOT NULL, revoked_us INTEGER,
+    PRIMARY KEY (workspace, credential_id)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS settings (workspace TEXT PRIMARY KEY, settings TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sign_ins (
     token_sha256 TEXT PRIMARY KEY, workspace TEXT NOT NULL, user TEXT NOT NULL, expires_us INTEGER NOT NULL,
@@ -40,6 +45,10 @@ _KEY = "SELECT workspace, key_id, user, name, secret_sha256, created_us, expires
 _MEMBER = "SELECT workspace, user, role, active, grants, changed_us FROM people WHERE workspace = ?"
 _ROLE = "SELECT workspace, name, permissions, changed_us FROM roles WHERE workspace = ?"
 _SETTINGS = "SELECT settings FROM settings WHERE workspace = ?"
+_INGEST = (
+    "SELECT workspace, credential_id, dataset, name, created_by, secret_sha256, created_us, revoked_us "
+    "FROM ingest_credentials WHERE workspace = ?"
+)
 _SIGN_IN = "token_sha256, workspace, user, expires_us"
 
 
@@ -147,6 +156,39 @@ class SqliteIdentity:
                 raise Moved
             text = json.dumps(dataclasses.asdict(after))
             connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (workspace, text))
+            _record(connection, audit)
+
+        self._database.write(job)
+
+    def ingest_credential(self, workspace: str, credential_id: str) -> IngestCredential | None:
+        """See IdentityStore.ingest_credential."""
+        rows = self._database.select(f"{_INGEST} AND credential_id = ?", (workspace, credential_id))
+        return IngestCredential(*rows[0]) if rows else None
+
+    def ingest_credentials(self, workspace: str) -> list[IngestCredential]:
+        """See IdentityStore.ingest_credentials."""
+        rows = self._database.select(f"{_INGEST} ORDER BY created_us, credential_id", (workspace,))
+        return [IngestCredential(*row) for row in rows]
+
+    def add_ingest_credential(self, credential: IngestCredential, audit: Audit) -> None:
+        """See IdentityStore.add_ingest_credential."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            row = dataclasses.astuple(credential)
+            connection.execute("INSERT INTO ingest_credentials VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+            _record(connection, audit)
+
+        self._database.write(job)
+
+    def revoke_ingest_credential(self, workspace: str, credential_id: str, revoked_us: int, audit: Audit) -> None:
+        """See IdentityStore.revoke_ingest_credential."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "UPDATE ingest_credentials SET revoked_us = coalesce(revoked_us, ?) "
+                "WHERE workspace = ? AND credential_id = ?",
+                (revoked_us, workspace, credential_id),
+            )
             _record(connection, audit)
 
         self._database.write(job)

@@ -28,6 +28,10 @@ class SignInRefused(CtrlbError):
     """A person's token or sign-in code is unknown, used or expired: sign in again."""
 
 
+class IngestRefused(CtrlbError):
+    """The ingest credential is unknown, mistyped, revoked or another dataset's: send the right one."""
+
+
 class KeyRefused(CtrlbError):
     """The key is not accepted: make a new one."""
 

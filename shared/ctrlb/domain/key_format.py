@@ -15,8 +15,10 @@ SECRET_CHARS = 43
 CHECKSUM_CHARS = 6
 WORKSPACE_PATTERN = r"[a-z0-9][a-z0-9-]{0,31}"
 KEY_PREFIX = "ctrlb_"
+INGEST_PREFIX = "ctrlbi_"
+"""What an ingest credential begins with, so that neither can be taken for the other."""
 _KEY = re.compile(
-    rf"{KEY_PREFIX}({WORKSPACE_PATTERN})_([A-Za-z0-9]{{{KEY_ID_CHARS}}})_"
+    rf"(?:{KEY_PREFIX}|{INGEST_PREFIX})({WORKSPACE_PATTERN})_([A-Za-z0-9]{{{KEY_ID_CHARS}}})_"
     rf"([A-Za-z0-9]{{{SECRET_CHARS}}})([A-Za-z0-9]{{{CHECKSUM_CHARS}}})"
 )
 
@@ -30,16 +32,16 @@ class PresentedKey:
     secret: str
 
 
-def written_key(workspace: str, key_id: str, secret: str) -> str:
-    """The key as its owner gets to see it, once."""
-    head = f"{KEY_PREFIX}{workspace}_{key_id}_{secret}"
+def written_key(workspace: str, key_id: str, secret: str, prefix: str = KEY_PREFIX) -> str:
+    """The key, or ingest credential, as its owner gets to see it, once."""
+    head = f"{prefix}{workspace}_{key_id}_{secret}"
     return head + _checksum(head)
 
 
-def read_key(text: str) -> PresentedKey | None:
-    """The parts of a key, or None when it is not one or has a typo in it."""
+def read_key(text: str, prefix: str = KEY_PREFIX) -> PresentedKey | None:
+    """The parts of a key, or ingest credential, or None when it is not one or has a typo in it."""
     match = _KEY.fullmatch(text)
-    if match is None or _checksum(text[:-CHECKSUM_CHARS]) != match[4]:
+    if match is None or not text.startswith(prefix) or _checksum(text[:-CHECKSUM_CHARS]) != match[4]:
         return None
     return PresentedKey(match[1], match[2], match[3])
 

@@ -216,6 +216,20 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
+class IngestCredential:
+    """What lets a service send OpenTelemetry logs to one dataset, and nothing else; of the secret, only the hash."""
+
+    workspace: str
+    credential_id: str
+    dataset: str
+    name: str
+    created_by: str
+    secret_sha256: str
+    created_us: int
+    revoked_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SignIn:
     """A person's session, or the one-time code that opens one; of either, only the hash is kept."""
 

@@ -11,6 +11,7 @@ from ctrlb.domain.access import ROLES, Caller
 from ctrlb.domain.errors import (
     AuthUnavailable,
     ForbiddenRole,
+    IngestRefused,
     InvalidKey,
     KeyExpired,
     KeyRevoked,
@@ -20,8 +21,8 @@ from ctrlb.domain.errors import (
     Unavailable,
     WorkspaceMismatch,
 )
-from ctrlb.domain.key_format import read_key, secret_hash
-from ctrlb.domain.rows import Key
+from ctrlb.domain.key_format import INGEST_PREFIX, read_key, secret_hash
+from ctrlb.domain.rows import IngestCredential, Key
 from ctrlb.ports import Issuer, Ports
 from ctrlb.sign_in import TOKEN_PREFIX
 
@@ -52,6 +53,10 @@ def credential_of(authorization: str | None) -> str:
     """The key or token that the header carries, however its scheme is spelt. Raises NoCredential."""
     scheme, _, credential = (authorization or "").strip().partition(" ")
     credential = credential.strip()
+    if scheme.lower() == "basic":
+        raise NoCredential(
+            "ingest credentials are for OpenTelemetry logs only: send the header Authorization: Bearer <your key>"
+        )
     if scheme.lower() != "bearer" or not credential:
         raise NoCredential("the request carries no user: send the header Authorization: Bearer <your key>")
     return credential
@@ -137,6 +142,29 @@ def _standing(workspace: str, user: str, token_sha256: str, ports: Ports) -> tup
         changed_us = max(changed_us, role.changed_us if role else 0)
     caller = Caller(workspace, user, permissions, ports.identity.settings(workspace), token_sha256, member.grants)
     return caller, changed_us
+
+
+def identify_ingest(authorization: str | None, dataset: str, ports: Ports) -> IngestCredential:
+    """The credential behind `Authorization: Basic <ingest credential>`, where it is the dataset's.
+
+    Raises NoCredential without one, IngestRefused for any other, AuthUnavailable when the store does not answer.
+    """
+    scheme, _, credential = (authorization or "").strip().partition(" ")
+    if scheme.lower() != "basic" or not credential.strip():
+        raise NoCredential("send the header Authorization: Basic <ingest credential>; keys are not taken here")
+    presented = read_key(credential.strip(), INGEST_PREFIX)
+    if presented is None:
+        raise IngestRefused("this is not an ingest credential, or it has a typo")
+    try:
+        found = ports.identity.ingest_credential(presented.workspace, presented.key_id)
+    except Unavailable as error:
+        raise AuthUnavailable("credentials cannot be checked right now; send it again", error.retry_after_s) from None
+    kept = found.secret_sha256 if found else _NOBODYS_SECRET  # an unknown id costs what a wrong secret does
+    if not hmac.compare_digest(secret_hash(presented.secret), kept) or found is None or found.dataset != dataset:
+        raise IngestRefused("there is no such ingest credential for this dataset")
+    if found.revoked_us is not None:
+        raise IngestRefused("the ingest credential was revoked")
+    return found
 
 
 def _note_use(key: Key, now_us: int, ports: Ports) -> None:
