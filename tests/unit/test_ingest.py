@@ -60,6 +60,7 @@ def test_it_is_refused_once_it_was_revoked(stores: Ports, credential: str) -> No
         identify_ingest(f"Basic {credential}", "logs", stores)
 
 
+@pytest.mark.promise("ingest-only")
 def test_it_is_refused_everywhere_else(stores: Ports, credential: str) -> None:
     with pytest.raises(NoCredential, match="for OpenTelemetry logs only"):
         identify(f"Basic {credential}", stores)

@@ -180,6 +180,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ports]:
 _examples = itertools.count()
 
 
+@pytest.mark.promise("isolation")
 @settings(max_examples=150, deadline=None, derandomize=True, database=None)
 @given(steps=STEPS)
 def test_no_answer_ever_holds_anothers_row_id_or_count(everything: Ports, steps: list[Step]) -> None:

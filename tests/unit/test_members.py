@@ -139,6 +139,7 @@ def test_an_admin_changes_another(workspace: Ports) -> None:
     assert role_of(workspace, "bob") == "Reader"
 
 
+@pytest.mark.promise("one-admin-remains")
 def test_the_last_admin_cannot_be_locked_out(workspace: Ports) -> None:
     change(workspace, "ada", "bob", active=False)
     for by, user, changes in (
@@ -151,6 +152,7 @@ def test_the_last_admin_cannot_be_locked_out(workspace: Ports) -> None:
     assert workspace.identity.member("acme", "ada") == Member("acme", "ada", "Admin")
 
 
+@pytest.mark.promise("one-admin-remains")
 def test_of_two_admins_who_demote_each_other_at_once_one_remains(workspace: Ports) -> None:
     """Ada is between reading and writing when Bob demotes her; what she was about to write is not written."""
     ada = replace(

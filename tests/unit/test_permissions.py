@@ -57,6 +57,7 @@ def assert_refused(reply: Reply, operation: Operation, statuses: tuple[int, ...]
         assert reply.answer == {"error": f"your role does not allow {operation.name}: it needs {operation.permission}"}
 
 
+@pytest.mark.promise("permission-of-each")
 @EACH_OPERATION
 def test_a_person_without_the_permission_is_refused(
     operation: Operation, doors: Doors, stores: Ports, person: str, clock: HandClock
@@ -77,6 +78,7 @@ def test_a_key_without_the_permission_is_refused(
         assert_refused(reply, operation)
 
 
+@pytest.mark.promise("permission-of-each")
 @EACH_TOOL
 def test_a_tool_is_refused_to_a_key_without_the_permission(
     operation: Operation, doors: Doors, stores: Ports, clock: HandClock
