@@ -190,8 +190,11 @@ def event(authorization: str, **headers: str) -> dict[str, Any]:
     return {"headers": {"authorization": authorization, **headers}, "requestContext": {"http": http}}
 
 
-@pytest.mark.usefixtures("counts_anew")
-def test_a_header_that_names_another_address_is_not_believed(stores: Ports) -> None:
+def test_a_header_that_names_another_address_is_not_believed(
+    stores: Ports, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Limits(200, clock.elapsed_s)
+    monkeypatch.setattr(limits, "limits_here", lambda: counted)
     for number in range(limits.REFUSALS.burst):
         with pytest.raises(InvalidKey):
             let_in(event(WRONG, **{"x-forwarded-for": f"198.51.100.{number}", "forwarded": f"for={number}"}), stores)
