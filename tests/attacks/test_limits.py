@@ -225,7 +225,7 @@ def test_a_limit_that_is_no_number_is_said_before_the_server_starts(
 def test_over_the_limit_every_door_answers_429_in_the_one_shape(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(limits.REQUESTS_PER_S, "0.2")  # so slow that the test ends before a token comes back
+    monkeypatch.setenv(limits.REQUESTS_PER_S, "0.01")  # so slow that the test ends before a token comes back
     laptop = Laptop(tmp_path_factory.mktemp("limited"))
     try:
         with httpx2.Client(base_url=laptop.url, headers={"Authorization": f"Bearer {laptop.key}"}) as http:
@@ -233,7 +233,7 @@ def test_over_the_limit_every_door_answers_429_in_the_one_shape(
             for answered in (http.get("/ai/relay/settings"), http.post("/mcp", json={})):
                 assert answered.status_code == 429, answered.text
                 assert set(answered.json()) == {"error"}
-                assert 1 <= int(answered.headers["Retry-After"]) <= 5
+                assert 1 <= int(answered.headers["Retry-After"]) <= 100
         assert httpx2.get(f"{laptop.url}/health").status_code == 200
     finally:
         laptop.stop()
