@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ctrlb.domain.access import ADMIN, ROLES, Caller
+from ctrlb.domain.access import ADMIN, ROLES, Caller, includes
 from ctrlb.domain.errors import Forbidden, Invalid, NotFound, Unavailable
 from ctrlb.domain.rows import Audit, Grant, Member, Permission, Role
 from ctrlb.models import (
@@ -44,6 +44,7 @@ def invite_member(request: InviteMemberRequest, caller: Caller, ports: Ports) ->
     def once() -> MemberInfo:
         by = _still_managing(caller, ports)
         _check_gives(by, after.role, ports)
+        _check_grants(by, after.grants, ports)
         if ports.identity.member(after.workspace, after.user) is not None:
             raise Invalid(f"user_name: {after.user} is a member already; change_member changes what they may do")
         audit = _audit("invite_member", by, "", _shown(_member_info(after)), ports)
@@ -69,6 +70,7 @@ def change_member(request: ChangeMemberRequest, caller: Caller, ports: Ports) ->
         after = replace(before, **changes)
         for role in {before.role, after.role}:
             _check_gives(by, role, ports, is_there=role == before.role)
+        _check_grants(by, [grant for grant in after.grants if grant not in before.grants], ports)
         if after == before:
             return _member_info(before)
         after = replace(after, changed_us=_later_than(before.changed_us, ports))
@@ -133,6 +135,15 @@ def _check_gives(by: Member, role: str, ports: Ports, *, is_there: bool = False)
     if role == ADMIN and by.role != ADMIN:
         raise Forbidden("only an Admin makes or changes an Admin")
     _check_has(by, permissions or frozenset(), role, ports)
+
+
+def _check_grants(by: Member, given: Iterable[Grant], ports: Ports) -> None:
+    """Raise unless the person has every grant that they give, or may read everything."""
+    if "relay.read_all" in (_permissions(by.workspace, by.role, ports) or ()):
+        return
+    for grant in given:
+        if not any(includes(own, grant) for own in by.grants):
+            raise Forbidden(f"grants: you have no grant of your own for {grant.dataset} to {grant.access}")
 
 
 def _check_has(by: Member, permissions: frozenset[Permission], role: str, ports: Ports) -> None:

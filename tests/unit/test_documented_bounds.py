@@ -44,7 +44,7 @@ BOUNDS = [
     ("may\n  differ by {} seconds", oidc_issuer.LEEWAY_S),
     ("at most every {:.0f} seconds; `jku`", oidc_keys.ASK_EVERY_S),
     ("A process counts what it sees, {:,} names", limits.MAX_COUNTED),
-    ("has {:.0f} requests a second", limits.DEFAULT_REQUESTS_PER_S),
+    ("has {:,.0f} requests a second", limits.DEFAULT_REQUESTS_PER_S),
     ("and {:,.0f} at once after a\npause", limits.DEFAULT_REQUESTS_PER_S * limits.BURST_S),
     ("{} credentials a second may be refused", limits.REFUSALS.per_s),
     ("be refused, {} at once after", limits.REFUSALS.burst),

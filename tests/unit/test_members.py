@@ -202,6 +202,39 @@ def test_who_manages_people_gives_no_more_than_they_have(workspace: Ports) -> No
         change_role(ChangeRoleRequest(role="Boss", permissions=[]), person("mia"), workspace)
 
 
+@pytest.mark.parametrize(
+    ("dataset", "access", "given"),
+    [
+        ("team-a", "read", True),
+        ("team-*", "read", True),
+        ("t*", "read", False),
+        ("*", "read", False),
+        ("team-a", "write", False),
+    ],
+)
+def test_who_manages_people_gives_no_grant_that_they_do_not_have(
+    workspace: Ports, dataset: str, access: Any, given: bool
+) -> None:
+    change(workspace, "ada", "mia", grants=[GrantedDataset(dataset="team-*", access="read")])
+    invitation = InviteMemberRequest(
+        user_name="eve", role="Reader", grants=[GrantedDataset(dataset=dataset, access=access)]
+    )
+    if given:
+        invite_member(invitation, person("mia"), workspace)
+    else:
+        with pytest.raises(Forbidden, match="you have no grant of your own"):
+            invite_member(invitation, person("mia"), workspace)
+        with pytest.raises(Forbidden, match="you have no grant of your own"):
+            change(workspace, "mia", "rob", grants=invitation.grants)
+    invite_member(invitation.model_copy(update={"user_name": "max"}), person("ada"), workspace)
+
+
+def test_who_manages_people_leaves_a_grant_that_is_there(workspace: Ports) -> None:
+    change(workspace, "ada", "rob", grants=[GrantedDataset(dataset="*", access="write")])
+    change(workspace, "mia", "rob", grants=[GrantedDataset(dataset="*", access="write")], role="Member")
+    assert role_of(workspace, "rob") == "Member"
+
+
 def test_a_role_with_all_permissions_makes_no_admin_of_anybody(workspace: Ports) -> None:
     change_role(ChangeRoleRequest(role="Deputy", permissions=sorted(ROLES["Admin"])), person("ada"), workspace)
     change(workspace, "ada", "mia", role="Deputy")

@@ -85,7 +85,8 @@ class OidcIssuer:
             )
         except (jwt.PyJWTError, ValueError, RecursionError):  # the last two by JSON that no issuer would write
             return None
-        return self._named_by(claims) if self._is_for_us(claims) else None
+        is_of_a_person = "events" not in claims  # a logout token is told by them, whatever its header says
+        return self._named_by(claims) if is_of_a_person and self._is_for_us(claims) else None
 
     def _is_for_us(self, claims: Mapping[str, Any]) -> bool:
         audience = claims.get("aud")

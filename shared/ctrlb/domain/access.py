@@ -58,6 +58,15 @@ class Caller:
         return Dataset(self.workspace, own)
 
 
+def includes(grant: Grant, other: Grant) -> bool:
+    """Whether who has the one grant may do all that the other allows."""
+    if grant.access != other.access and grant.access != "write":
+        return False
+    if other.dataset.endswith("*"):
+        return grant.dataset.endswith("*") and other.dataset.startswith(grant.dataset[:-1])
+    return covers(grant, other.dataset)
+
+
 def covers(grant: Grant, dataset: str) -> bool:
     """Whether the grant is about the dataset: by its name, or by how it begins where the grant ends in `*`."""
     if grant.dataset.endswith("*"):

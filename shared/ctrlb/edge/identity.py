@@ -66,7 +66,7 @@ def host_of(event: Mapping[str, Any]) -> str:
     """The host name that was called, in small letters: the gateway's word, else the header's; empty for none."""
     called = event["requestContext"].get("domainName") or event["headers"].get("host", "")
     try:
-        return urlsplit(f"//{called}").hostname or ""
+        return (urlsplit(f"//{called}").hostname or "").rstrip(".")
     except ValueError:
         return ""
 
@@ -79,12 +79,12 @@ def _key_holder(credential: str, host: str, ports: Ports) -> Caller:
     kept = key.secret_sha256 if key else _NOBODYS_SECRET  # an unknown id costs what a wrong secret does
     if not hmac.compare_digest(secret_hash(presented.secret), kept) or key is None:
         raise InvalidKey(f"there is no such key; {_RENEW}")
-    _check_address(key.workspace, host, ports)
     now_us = ports.clock.now_us()
     if key.revoked_us is not None:
         raise KeyRevoked(f"the key was revoked; {_RENEW}")
     if key.expires_us is not None and key.expires_us <= now_us:
         raise KeyExpired(f"the key has expired; {_RENEW}")
+    _check_address(key.workspace, host, ports)
     standing = _standing(key.workspace, key.user, "", ports)
     if standing is None:
         raise KeyStale(f"the person behind the key is no longer active; {_RENEW}")

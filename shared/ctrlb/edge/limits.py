@@ -23,7 +23,7 @@ from ctrlb.ports import Ports
 
 REQUESTS_PER_S = "REQUESTS_PER_S"
 """The variable that says how many requests a second a key or person may make for long; 0 switches limits off."""
-DEFAULT_REQUESTS_PER_S = 200.0
+DEFAULT_REQUESTS_PER_S = 1_000.0
 BURST_S = 5
 """After a pause, as many at once as in so many seconds."""
 REFUSALS = Rate(per_s=20, burst=500)
