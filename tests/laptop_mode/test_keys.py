@@ -223,3 +223,8 @@ def test_the_same_agent_name_under_another_persons_key_is_another_agent(laptop: 
         assert answered(ivan.post(path, json=body))["held_by"] == "agent-a"
         assert answered(ivan.request("DELETE", path, json=body))["released"] == 0
         assert answered(heidi.post(path, json=body))["renewed"]
+
+
+def test_a_key_does_not_live_for_ever_because_of_a_false(person: httpx2.Client) -> None:
+    answer = person.post("/ai/keys", json={"name": "k", "expires_days": False})
+    assert (answer.status_code, answer.json()) == (400, {"error": "expires_days: should be a number"})

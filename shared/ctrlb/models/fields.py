@@ -36,6 +36,13 @@ def _dataset(value: str) -> str:
     return value
 
 
+def no_flag(value: Any) -> Any:
+    """The value, unless it is true or false, which Python takes for 1 and 0."""
+    if isinstance(value, bool):
+        raise ValueError("should be a number")
+    return value
+
+
 def printable(value: str) -> str:
     """The text, unless a list of it would not show what it is."""
     if not value.isprintable():

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from ctrlb.domain.rows import EnforceMode
-from ctrlb.models.fields import Answer, DatasetName, Id, Request, Whole, printable
+from ctrlb.models.fields import Answer, DatasetName, Id, Request, Whole, no_flag, printable
 
 
 class GetSettingsRequest(Request):
@@ -38,7 +38,9 @@ class CreateKeyRequest(Request):
     """Make a key that acts as you."""
 
     name: Annotated[str, AfterValidator(printable), Field(min_length=1, max_length=100)]
-    expires_days: Literal[30, 90, 365, 0] = Field(default=90, description="30, 90 or 365 days; 0 for never.")
+    expires_days: Annotated[Literal[30, 90, 365, 0], BeforeValidator(no_flag)] = Field(
+        default=90, description="30, 90 or 365 days; 0 for never."
+    )
 
 
 class KeyInfo(Answer):
