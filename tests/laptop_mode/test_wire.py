@@ -84,7 +84,8 @@ def test_a_request_that_does_not_end_is_told_that_nothing_is_promised_when_the_s
     laptop = Laptop(tmp_path)
     url = httpx2.URL(laptop.url)
     with socket.create_connection((url.host, url.port or 0), timeout=15) as raw:
-        raw.sendall(claim_request(laptop, b"cut.py")[:-5])
+        raw.sendall(claim_request(laptop, b"cut.py", b"expect: 100-continue\r\n")[:-5])
+        assert raw.recv(65_536).startswith(b"HTTP/1.1 100")  # so the server is reading it
         assert laptop.stop() == 0
         received = answers(raw)
     assert received.startswith(b"HTTP/1.1 503")

@@ -27,6 +27,8 @@ MAX_BODY_BYTES = 10 * 1024 * 1024
 MAX_DRAINED_BYTES = 256 * 1024 * 1024
 """How much of an oversized body is read and thrown away, so that its sender gets to read the answer."""
 SHUTDOWN_S = 5
+LAST_WORDS_S = 1.0
+LAST_WRITES_S = 0.05
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -63,6 +65,7 @@ class LocalApp:
         self._on_ready = on_ready
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
         self._under_way: set[Future[Response]] = set()
+        self._answering: set[asyncio.Task[Any]] = set()
 
     @property
     def is_idle(self) -> bool:
@@ -74,6 +77,10 @@ class LocalApp:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         else:
+            answering = asyncio.current_task()
+            assert answering is not None  # a coroutine runs in one
+            self._answering.add(answering)
+            answering.add_done_callback(self._answering.discard)
             with contextlib.suppress(_ClientGone):
                 await _send(await self._served(scope, receive), send)
 
@@ -96,6 +103,9 @@ class LocalApp:
         await send({"type": "lifespan.startup.complete"})
         await receive()
         self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._answering:  # they were told to stop a moment ago, and have yet to say so
+            await asyncio.wait(self._answering, timeout=LAST_WORDS_S)
+        await asyncio.sleep(LAST_WRITES_S)  # what was said leaves with the loop's next turns
         await send({"type": "lifespan.shutdown.complete"})
 
     def _answer(self, scope: Scope, body: bytes | None) -> Response:
