@@ -142,6 +142,13 @@ def test_the_addresses_of_one_subscriber_count_as_one(stores: Ports, clock: Hand
     refusals(counted, stores, 1, address="2001:db8:0:2::1")
 
 
+def test_an_ipv4_address_is_the_same_one_however_it_is_written_and_no_other(stores: Ports, clock: HandClock) -> None:
+    counted = Limits(200, clock.elapsed_s)
+    refusals(counted, stores, limits.REFUSALS.burst, address="::ffff:192.0.2.1")
+    too_many(counted, stores, WRONG, address="192.0.2.1")
+    refusals(counted, stores, 1, address="::ffff:192.0.2.2")
+
+
 def test_what_is_no_address_is_counted_as_it_is(stores: Ports, clock: HandClock) -> None:
     counted = Limits(200, clock.elapsed_s)
     for address in ("", "not:an:address", "1.2.3.4.5"):

@@ -120,9 +120,12 @@ def _network(address: str) -> str:
     if ":" not in address:
         return address
     try:
-        return str(ipaddress.ip_network((address.partition("%")[0], _NETWORK_BITS), strict=False))
+        spoken = ipaddress.IPv6Address(address.partition("%")[0])
     except ValueError:
         return address
+    if spoken.ipv4_mapped:
+        return str(spoken.ipv4_mapped)  # as a listener for both kinds writes an IPv4 address
+    return str(ipaddress.ip_network((spoken, _NETWORK_BITS), strict=False))
 
 
 def _too_many(what: str, wait_s: float) -> TooManyRequests:
