@@ -1,0 +1,172 @@
+"""One connection to the server that is kept for the next request, with a deadline for each."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+from ctrlb_agent import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_ANSWER_BYTES = 16 << 20
+SHORTEST_WAIT_S = 0.001  # a socket without time left is to fail, not to wait for ever
+
+
+class Unreachable(Exception):
+    """No answer came: the address is wrong, nothing listens there, or it took too long. The text says which."""
+
+
+class Answer(NamedTuple):
+    """What the server answered, whatever its status."""
+
+    status: int
+    body: bytes
+    retry_after_s: float | None
+
+
+class Connection:
+    """A keep-alive connection. Not for several threads at once."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self.url = url.rstrip("/")
+        self.key = key
+        self._open: http.client.HTTPConnection | None = None
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        deadline_s: float,
+        gzipped: bool = False,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send one request and read its answer within `deadline_s` seconds. Raises Unreachable.
+
+        A kept connection that the server has closed meanwhile is opened again, once.
+        """
+        give_up_s = time.monotonic() + deadline_s
+        try:
+            return self._on_kept_or_new(method, path, body, self._headers(body, gzipped, headers), give_up_s)
+        except (http.client.HTTPException, OSError, ValueError) as error:
+            self.close()
+            raise Unreachable(reason_of(error, self.url)) from error
+
+    def close(self) -> None:
+        """Give the connection up; the next request opens another."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _headers(self, body: bytes | None, gzipped: bool, more: Mapping[str, str] | None) -> dict[str, str]:
+        headers = {"Accept": "application/json", "User-Agent": f"ctrlb-agent/{__version__}", **(more or {})}
+        if self.key:
+            headers["Authorization"] = f"Bearer {self.key}"
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if gzipped:
+            headers["Content-Encoding"] = "gzip"
+        return headers
+
+    def _on_kept_or_new(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], give_up_s: float
+    ) -> Answer:
+        if self._open is not None:
+            try:
+                return self._exchange(method, path, body, headers, give_up_s)
+            except ConnectionError:
+                self.close()
+        return self._exchange(method, path, body, headers, give_up_s)
+
+    def _exchange(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], give_up_s: float
+    ) -> Answer:
+        if self._open is None:
+            self._open = opened(self.url, remaining_s(give_up_s))
+        connection = self._open
+        self._set_timeout(give_up_s)
+        connection.request(method, urlsplit(self.url).path + path, body=body, headers=dict(headers))
+        self._set_timeout(give_up_s)
+        response = connection.getresponse()
+        chunks = []
+        left = MAX_ANSWER_BYTES
+        while left > 0:
+            self._set_timeout(give_up_s)
+            chunk = response.read1(min(left, 1 << 16))
+            if not chunk:
+                break
+            chunks.append(chunk)
+            left -= len(chunk)
+        if response.length:  # cut short by a server that died, or longer than any answer
+            raise http.client.IncompleteRead(b"", response.length)
+        if response.will_close:
+            self.close()
+        return Answer(response.status, b"".join(chunks), _seconds(response.getheader("Retry-After")))
+
+    def _set_timeout(self, give_up_s: float) -> None:
+        if self._open is not None and self._open.sock is not None:
+            self._open.sock.settimeout(remaining_s(give_up_s))
+
+
+def opened(url: str, timeout_s: float) -> http.client.HTTPConnection:
+    """A connection to the URL's host, through the environment's proxy where one is meant for it. Raises ValueError."""
+    from urllib.request import getproxies, proxy_bypass
+
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("is no address of a server: it should begin with http:// or https://")
+    encrypted = parts.scheme == "https"
+    proxy = None if proxy_bypass(parts.hostname) else getproxies().get(parts.scheme)
+    via = urlsplit(proxy if "//" in proxy else f"//{proxy}") if proxy else parts
+    kind = http.client.HTTPSConnection if encrypted else http.client.HTTPConnection
+    default = kind.default_port if via is parts else 8080
+    connection = kind(via.hostname or "", via.port or default, timeout=timeout_s)
+    if via is not parts:
+        connection.set_tunnel(parts.hostname, parts.port or kind.default_port)
+    connection.connect()
+    connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def error_of(answer: Answer) -> str:
+    """The server's own words, with its code: `… (MCP_KEY_EXPIRED)`. Of an answer without any, its status."""
+    try:
+        said = json.loads(answer.body)
+        words = str(said["error"])
+        code = said.get("code")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return f"the server answered {answer.status}"
+    return f"{words} ({code})" if code else words
+
+
+def reason_of(error: Exception, url: str) -> str:
+    """Why there was no answer, in words for a person."""
+    if isinstance(error, socket.timeout):
+        return f"{url} did not answer in time"
+    if isinstance(error, http.client.HTTPException):
+        return f"{url} broke off its answer ({type(error).__name__})"
+    if isinstance(error, ConnectionRefusedError):
+        return f"nothing listens at {url}"
+    return f"{url}: {error}"
+
+
+def remaining_s(give_up_s: float) -> float:
+    """Seconds until then on the monotonic clock. Raises TimeoutError when there are none."""
+    left_s = give_up_s - time.monotonic()
+    if left_s < SHORTEST_WAIT_S:
+        raise socket.timeout("no time is left")
+    return left_s
+
+
+def _seconds(value: str | None) -> float | None:
+    try:
+        return max(0.0, float(value)) if value else None
+    except ValueError:
+        return None

@@ -1,0 +1,115 @@
+"""The folder in which the agents' side keeps its state: small JSON files, locks and a log.
+
+It is `~/.ctrlb-agent`, or what `CTRLB_AGENT_HOME` names. Nobody but its user may read it, for it can hold a key, and
+parts of sessions that wait to be sent.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_LOG_BYTES = 1 << 20
+LOCK_POLL_S = 0.02
+
+
+class Busy(Exception):
+    """Another process kept the lock for the whole time that one was ready to wait."""
+
+
+def home() -> str:
+    """The folder's path. It is made, with mode 0700, when it is not there."""
+    folder = os.environ.get("CTRLB_AGENT_HOME") or os.path.join(os.path.expanduser("~"), ".ctrlb-agent")
+    if not os.path.isdir(folder):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    return folder
+
+
+def path(*parts: str) -> str:
+    """A path below the folder, whose parents are made."""
+    whole = os.path.join(home(), *parts)
+    parent = os.path.dirname(whole)
+    if not os.path.isdir(parent):
+        os.makedirs(parent, mode=0o700, exist_ok=True)
+    return whole
+
+
+def read_json(file: str) -> dict[str, Any] | None:
+    """The object in the file, or None when there is no such file or no object in it."""
+    import json
+
+    try:
+        with open(file, encoding="utf-8") as stream:
+            value = json.load(stream)
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def write_json(file: str, value: dict[str, Any]) -> None:
+    """Replace the file with the object in one step: a reader, or a crash, finds the old or the new one whole.
+
+    Raises OSError when the disk refuses.
+    """
+    import json
+
+    write_bytes(file, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
+
+
+def write_bytes(file: str, content: bytes) -> None:
+    """Replace the file in one step, readable by its user only. Raises OSError when the disk refuses."""
+    import tempfile
+
+    number, written = tempfile.mkstemp(prefix=os.path.basename(file) + ".", suffix=".new", dir=os.path.dirname(file))
+    try:
+        with os.fdopen(number, "wb") as stream:
+            stream.write(content)
+        os.replace(written, file)
+    except BaseException:
+        os.unlink(written)
+        raise
+
+
+@contextmanager
+def locked(file: str, wait_s: float) -> Iterator[None]:
+    """Hold the lock file's lock, which ends with the process however it ends. Raises Busy after `wait_s`."""
+    import fcntl
+
+    number = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        give_up_s = time.monotonic() + wait_s
+        while True:
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= give_up_s:
+                    raise Busy(file) from None
+            time.sleep(LOCK_POLL_S)
+        yield
+    finally:
+        os.close(number)
+
+
+def log(line: str) -> None:
+    """Add a line to `agent.log`, which keeps its last mebibyte or two. Never raises: a log is no reason to fail.
+
+    Callers write no text of a session, no key and no header.
+    """
+    try:
+        file = path("agent.log")
+        if os.path.exists(file) and os.path.getsize(file) > MAX_LOG_BYTES:
+            os.replace(file, file + ".1")
+        written = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {' '.join(line.split())}\n"
+        number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(number, written.encode("utf-8", "replace"))
+        finally:
+            os.close(number)
+    except OSError:
+        return
