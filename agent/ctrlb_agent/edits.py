@@ -26,7 +26,7 @@ _CD = re.compile(r"(?:^|[;&|(\n])\s*cd\s+(?:'([^'\n]*)'|\"([^\"\n]*)\"|([^\s;&|'
 def edited_paths(tool_name: str, tool_input: Mapping[str, Any], cwd: str) -> list[str]:
     """The absolute paths that the call edits, in its order and each once; none of a call that is no edit.
 
-    `.` and `..` are resolved as words, as the clients do. Of a shell command only the patches that it applies are known.
+    `.` and `..` are resolved as words, as the clients do. Of a shell command, only patches that it applies are known.
     """
     if tool_name in PATH_FIELDS:
         named: list[Any] = [tool_input.get(PATH_FIELDS[tool_name])]
