@@ -11,9 +11,12 @@ PARAMETERS ?=
 RUNTIME ?= python3.13
 ARCHITECTURE ?= arm64
 
+# Where npm puts the clients that the tests drive.
+CLIENTS = tests/real_clients/node_modules
+
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help run test test-slow test-python test-opensearch test-emulator e2e check bench costs build deploy lock clean
+.PHONY: help run test test-slow test-python test-opensearch test-emulator test-clients e2e check bench costs build deploy lock clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,10 +26,10 @@ run: .venv/ready ## Serve everything on this machine: PORT=8321 DATA=.ctrlb
 	@MALLOC_ARENA_MAX=2 exec .venv/bin/python -m ctrlb serve --port "$(PORT)" --data "$(DATA)"
 
 test: .venv-dev/ready ## Run the unit, contract and acceptance tests
-	.venv-dev/bin/python -m pytest -m "not slow and not opensearch and not emulator"
+	.venv-dev/bin/python -m pytest -m "not slow and not opensearch and not emulator and not clients"
 
 test-slow: .venv-dev/ready ## Run the tests that take minutes: fuzzing, crashes, races
-	.venv-dev/bin/python -m pytest -m "slow and not opensearch and not emulator"
+	.venv-dev/bin/python -m pytest -m "slow and not opensearch and not emulator and not clients"
 
 test-python: .venv-dev/ready ## Run the tests of a running server on another Python's: PYTHON=python3.13
 	"$(PYTHON)" -m venv --clear .venv-other
@@ -39,6 +42,9 @@ test-opensearch: .venv-dev/ready ## Run the tests on a real OpenSearch node: nee
 
 test-emulator: .venv-dev/ready .venv-emulator/ready ## Run the tests on an emulator of AWS, which they start
 	.venv-dev/bin/python -m pytest -m emulator
+
+test-clients: .venv-dev/ready $(CLIENTS)/ready ## Run the tests with the real Claude Code and Codex, on scripted models: needs npm
+	.venv-dev/bin/python -m pytest -m clients tests/real_clients
 
 e2e: .venv-dev/ready .venv-emulator/ready .venv-sam/ready ## Deploy the template to an emulator and run every deployment's tests on it
 	.venv-dev/bin/python -m tests.e2e
@@ -77,8 +83,8 @@ compile = .venv-dev/bin/uv pip compile --quiet --universal --python-version 3.11
 	--no-emit-index-url --custom-compile-command "make lock"
 
 clean: ## Remove the environments and caches, but no data
-	rm -rf .venv .venv-dev .venv-emulator .venv-other .venv-sam .aws-sam .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache dist
-	find bench functions shared tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf .venv .venv-dev .venv-emulator .venv-other .venv-sam .aws-sam .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache dist $(CLIENTS)
+	find agent bench functions shared tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment is whole once it has its `ready`, written last. It is made anew when its lock changes, or its Python does.
 .venv/ready: requirements/run.txt .venv/bin/python
@@ -97,3 +103,11 @@ clean: ## Remove the environments and caches, but no data
 	@touch $@
 
 .venv/bin/python .venv-dev/bin/python .venv-emulator/bin/python .venv-sam/bin/python: ;
+
+# Of the clients' own scripts only the one that puts Claude Code's program in its place is run.
+$(CLIENTS)/ready: tests/real_clients/package-lock.json
+	@command -v npm >/dev/null || { echo "There is no npm here: install Node.js 20 or newer, which brings it (Debian, Ubuntu: apt install nodejs npm)" >&2; exit 1; }
+	@echo "Installing the clients, once …"
+	@cd tests/real_clients && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@node $(CLIENTS)/@anthropic-ai/claude-code/install.cjs
+	@touch $@

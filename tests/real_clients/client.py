@@ -1,0 +1,69 @@
+"""What both clients are run with: a home of their own, a checkout, and nothing of this machine's accounts."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.real_clients.script import Json
+
+PROJECT = Path(__file__).resolve().parents[2]
+AGENT = PROJECT / "agent"
+INSTALLED = Path(__file__).parent / "node_modules"
+RUN_TIMEOUT_S = 60.0
+
+
+class Ended(NamedTuple):
+    """A client that ran to its end."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def events(self) -> list[Json]:
+        """The JSON lines that it printed."""
+        return [json.loads(line) for line in self.stdout.splitlines() if line.startswith("{")]
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client as one user has it: its program, the user's home and checkout, and the model it speaks to."""
+
+    program: Path
+    home: Path
+    checkout: Path
+    model_url: str
+    environ: dict[str, str] = field(default_factory=dict)
+    """What the user has exported, such as CTRLB_URL."""
+
+    def run(self, *arguments: str, environ: Mapping[str, str] = {}) -> Ended:
+        """Run the program in the checkout. Raises TimeoutExpired when it takes longer than RUN_TIMEOUT_S."""
+        done = subprocess.run(
+            [self.program, *arguments],
+            cwd=self.checkout,
+            env={**self.own_environ(), **self.environ, **environ},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=RUN_TIMEOUT_S,
+            check=False,
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def own_environ(self) -> dict[str, str]:
+        """What the program needs, and nothing that says who runs the tests."""
+        return {"HOME": str(self.home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "dumb"}
+
+
+def new_checkout(folder: Path) -> Path:
+    """Make a git checkout with one file, app.py."""
+    folder.mkdir(parents=True)
+    (folder / "app.py").write_text("x = 1\nprint(x)\n")
+    git = ["git", "-c", "user.name=Dev", "-c", "user.email=dev@example.com", "-c", "init.defaultBranch=main"]
+    for command in (["init", "--quiet"], ["add", "app.py"], ["commit", "--quiet", "-m", "Begin"]):
+        subprocess.run([*git, *command], cwd=folder, check=True)
+    return folder

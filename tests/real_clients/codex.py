@@ -1,0 +1,62 @@
+"""Codex, run headless against a stand-in of its model."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.real_clients.client import INSTALLED, Client, Ended
+
+PROGRAM = INSTALLED / ".bin" / "codex"
+DIRECT_MODEL, CODE_MODEL = "gpt-5.5", "gpt-6.2-sol"
+"""A model that calls tools directly, and one that calls them from JavaScript."""
+
+
+@dataclass(frozen=True)
+class Codex(Client):
+    """Codex with a dummy key and a model provider of its own."""
+
+    def own_environ(self) -> dict[str, str]:
+        return {**super().own_environ(), "CODEX_HOME": str(self.codex_home), "STAND_IN_KEY": "sk-dummy"}
+
+    @property
+    def codex_home(self) -> Path:
+        """The folder of its config and sessions."""
+        return self.home / ".codex"
+
+    @property
+    def config(self) -> Path:
+        """Its config.toml."""
+        return self.codex_home / "config.toml"
+
+    def configure(self) -> None:
+        """Write the config that a user of this provider has, who trusts the checkout."""
+        self.codex_home.mkdir(parents=True)
+        self.config.write_text(
+            f'''model = "{DIRECT_MODEL}"
+model_provider = "stand-in"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+check_for_update_on_startup = false
+
+[analytics]
+enabled = false
+
+[model_providers.stand-in]
+name = "stand-in"
+base_url = "{self.model_url}/v1"
+env_key = "STAND_IN_KEY"
+wire_api = "responses"
+
+[projects."{self.checkout}"]
+trust_level = "trusted"
+'''
+        )
+
+    def prompt(self, text: str, options: Sequence[str] = (), environ: Mapping[str, str] = {}) -> Ended:
+        """Run one session, or one more turn of it, with the prompt. Its events say what happened."""
+        return self.run("exec", "--json", *options, text, environ=environ)
+
+    def rollout(self, thread_id: str) -> Path:
+        """The file of the session."""
+        (path,) = (self.codex_home / "sessions").glob(f"*/*/*/rollout-*-{thread_id}.jsonl")
+        return path
