@@ -95,20 +95,27 @@ class Connection:
         connection.request(method, urlsplit(self.url).path + path, body=body, headers=dict(headers))
         self._set_timeout(give_up_s)
         response = connection.getresponse()
-        chunks = []
-        left = MAX_ANSWER_BYTES
-        while left > 0:
-            self._set_timeout(give_up_s)
-            chunk = response.read1(min(left, 1 << 16))
-            if not chunk:
-                break
-            chunks.append(chunk)
-            left -= len(chunk)
-        if response.length:  # cut short by a server that died, or longer than any answer
-            raise http.client.IncompleteRead(b"", response.length)
+        if response.length is None and not response.chunked:
+            raise http.client.IncompleteRead(b"")  # its end could not be told from a server's death
+        content = self._content(response, give_up_s)
         if response.will_close:
             self.close()
-        return Answer(response.status, b"".join(chunks), _seconds(response.getheader("Retry-After")))
+        return Answer(response.status, content, _seconds(response.getheader("Retry-After")))
+
+    def _content(self, response: http.client.HTTPResponse, give_up_s: float) -> bytes:
+        content = bytearray()
+        while True:
+            self._set_timeout(give_up_s)
+            chunk = response.read1(1 << 16)
+            if not chunk:
+                break
+            content += chunk
+            if len(content) > MAX_ANSWER_BYTES:
+                raise ValueError(f"answers more than {MAX_ANSWER_BYTES:,} bytes")
+        if response.length:
+            raise http.client.IncompleteRead(bytes(content), response.length)
+        response.read()  # of nothing, which frees the connection for the next request
+        return bytes(content)
 
     def _set_timeout(self, give_up_s: float) -> None:
         if self._open is not None and self._open.sock is not None:
