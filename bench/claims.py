@@ -112,4 +112,4 @@ def _set_wait(folder: Path, wait_ms: int) -> None:
     with embedded(folder) as stores:
         audit = Audit(WORKSPACE, stores.clock.now_us(), "bench", "change_settings", "", f"wait_ms: {wait_ms}")
         before = stores.identity.settings(WORKSPACE)
-        stores.identity.change_settings(WORKSPACE, before, replace(before, wait_ms=wait_ms), audit)
+        stores.identity.change_settings(WORKSPACE, before, replace(before, wait_ms=wait_ms), None, audit)

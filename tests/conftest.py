@@ -10,7 +10,7 @@ import pytest
 
 from ctrlb.adapters.system import SystemRandomness
 from ctrlb.domain.access import ROLES, Caller
-from ctrlb.domain.rows import Settings
+from ctrlb.domain.rows import Audit, Member, Settings
 from ctrlb.ports import Ports
 from ctrlb.wiring import embedded
 from tests.aws.emulator import REGION, Emulator
@@ -104,3 +104,11 @@ def on_moto(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def caller_named(user: str, role: str = "Member", settings: Settings | None = None) -> Caller:
     """A caller of the workspace `acme`, by key."""
     return Caller("acme", user, ROLES[role], settings or Settings())
+
+
+def add_member(stores: Ports, user: str, role: str = "Member", *, active: bool = True, workspace: str = "acme") -> None:
+    """Add the person, or change their role or status, at another server than the one that is tested."""
+    audit = Audit(workspace, stores.clock.now_us(), "test", "change_member", before="", after=user)
+    before = stores.identity.member(workspace, user)
+    after = Member(workspace, user, role, active, changed_us=stores.clock.now_us() if before else 0)
+    stores.identity.change_member(before, after, None, audit)

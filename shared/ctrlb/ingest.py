@@ -2,6 +2,7 @@
 
 import json
 
+from ctrlb.decisions import Decision, decide
 from ctrlb.domain.access import Caller
 from ctrlb.domain.errors import NotFound
 from ctrlb.domain.key_format import INGEST_PREFIX, secret_hash, written_key
@@ -33,7 +34,11 @@ def create_ingest_credential(
         created_us=ports.clock.now_us(),
     )
     audit = _audit("create_ingest_credential", made.credential_id, caller, made.created_us)
-    ports.identity.add_ingest_credential(made, audit)
+
+    def once(decision: Decision) -> None:
+        ports.identity.add_ingest_credential(made, decision.grounds, audit)
+
+    decide("relay.manage", caller, ports, once)
     return CreateIngestCredentialAnswer(
         credential=written_key(made.workspace, made.credential_id, secret, INGEST_PREFIX),
         credential_id=made.credential_id,
@@ -66,11 +71,15 @@ def revoke_ingest_credential(
 ) -> RevokeIngestCredentialAnswer:
     """End a credential of the workspace's. Revoking it again keeps the first time."""
     workspace, credential_id = caller.workspace, request.credential_id
-    if ports.identity.ingest_credential(workspace, credential_id) is None:
-        raise NotFound(f"there is no ingest credential {credential_id}; GET /ai/ingest-credentials lists them")
     now_us = ports.clock.now_us()
     audit = _audit("revoke_ingest_credential", credential_id, caller, now_us)
-    ports.identity.revoke_ingest_credential(workspace, credential_id, now_us, audit)
+
+    def once(decision: Decision) -> None:
+        if ports.identity.ingest_credential(workspace, credential_id) is None:
+            raise NotFound(f"there is no ingest credential {credential_id}; GET /ai/ingest-credentials lists them")
+        ports.identity.revoke_ingest_credential(workspace, credential_id, now_us, decision.grounds, audit)
+
+    decide("relay.manage", caller, ports, once)
     kept = ports.identity.ingest_credential(workspace, credential_id)
     revoked_us = kept.revoked_us if kept and kept.revoked_us else now_us
     return RevokeIngestCredentialAnswer(credential_id=credential_id, revoked=revoked_us)

@@ -1,16 +1,17 @@
 """A workspace's people and its roles: who is there, and what they may do.
 
 Nobody gives more than they have, changes themselves, or, unless an Admin, changes an Admin. Each change is written only
-if who makes it is still as they were read, so of two Admins who demote each other one remains.
+while who makes it, and each role looked at, is as it was read: of two Admins who demote each other one remains.
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
+from ctrlb.decisions import Decision, decide
 from ctrlb.domain.access import ADMIN, ROLES, Caller, includes
-from ctrlb.domain.errors import Forbidden, Invalid, NotFound, Unavailable
+from ctrlb.domain.errors import Forbidden, Invalid, NotFound
 from ctrlb.domain.rows import Audit, Grant, Member, Permission, Role
 from ctrlb.models import (
     ChangeMemberRequest,
@@ -24,12 +25,7 @@ from ctrlb.models import (
     MemberInfo,
     RoleInfo,
 )
-from ctrlb.ports import Moved, Ports
-
-CHANGE_TRIES = 16
-"""How often a change is made anew because somebody else's came first."""
-
-T = TypeVar("T")
+from ctrlb.ports import Ports
 
 
 def list_members(request: ListMembersRequest, caller: Caller, ports: Ports) -> ListMembersAnswer:
@@ -41,17 +37,16 @@ def invite_member(request: InviteMemberRequest, caller: Caller, ports: Ports) ->
     """Add a person, who can sign in from now on."""
     after = Member(caller.workspace, request.user_name, request.role, grants=_grants(request.grants))
 
-    def once() -> MemberInfo:
-        by = _still_managing(caller, ports)
-        _check_gives(by, after.role, ports)
-        _check_grants(by, after.grants, ports)
+    def once(decision: Decision) -> MemberInfo:
+        _check_gives(decision, after.role)
+        _check_grants(decision, after.grants)
         if ports.identity.member(after.workspace, after.user) is not None:
             raise Invalid(f"user_name: {after.user} is a member already; change_member changes what they may do")
-        audit = _audit("invite_member", by, "", _shown(_member_info(after)), ports)
-        ports.identity.change_member(None, after, by, audit)
+        audit = _audit("invite_member", decision.by, "", _shown(_member_info(after)), ports)
+        ports.identity.change_member(None, after, decision.grounds, audit)
         return _member_info(after)
 
-    return _until_unmoved(once)
+    return decide("members.manage", caller, ports, once)
 
 
 def change_member(request: ChangeMemberRequest, caller: Caller, ports: Ports) -> MemberInfo:
@@ -60,25 +55,24 @@ def change_member(request: ChangeMemberRequest, caller: Caller, ports: Ports) ->
     if request.grants is not None:
         changes["grants"] = _grants(request.grants)
 
-    def once() -> MemberInfo:
-        by = _still_managing(caller, ports)
+    def once(decision: Decision) -> MemberInfo:
         before = ports.identity.member(caller.workspace, request.user_name)
         if before is None:
             raise NotFound(f"{request.user_name} is no member of your workspace; invite_member adds people")
-        if before.user == by.user:
+        if before.user == decision.by.user:
             raise Forbidden("nobody changes their own role, grants or status; ask another Admin")
         after = replace(before, **changes)
         for role in {before.role, after.role}:
-            _check_gives(by, role, ports, is_there=role == before.role)
-        _check_grants(by, [grant for grant in after.grants if grant not in before.grants], ports)
+            _check_gives(decision, role, is_there=role == before.role)
+        _check_grants(decision, [grant for grant in after.grants if grant not in before.grants])
         if after == before:
             return _member_info(before)
         after = replace(after, changed_us=_later_than(before.changed_us, ports))
-        audit = _audit("change_member", by, _shown(_member_info(before)), _shown(_member_info(after)), ports)
-        ports.identity.change_member(before, after, by, audit)
+        audit = _audit("change_member", decision.by, _shown(_member_info(before)), _shown(_member_info(after)), ports)
+        ports.identity.change_member(before, after, decision.grounds, audit)
         return _member_info(after)
 
-    return _until_unmoved(once)
+    return decide("members.manage", caller, ports, once)
 
 
 def list_roles(request: ListRolesRequest, caller: Caller, ports: Ports) -> ListRolesAnswer:
@@ -94,69 +88,44 @@ def change_role(request: ChangeRoleRequest, caller: Caller, ports: Ports) -> Rol
         raise Invalid(f"role: {request.role} is built in and stays as it is; choose another name")
     permissions = frozenset(request.permissions)
 
-    def once() -> RoleInfo:
-        by = _still_managing(caller, ports)
-        before = ports.identity.role(caller.workspace, request.role)
-        _check_has(by, permissions | (before.permissions if before else frozenset()), request.role, ports)
+    def once(decision: Decision) -> RoleInfo:
+        before = decision.role(request.role)
+        _check_has(decision, permissions | (before.permissions if before else frozenset()), request.role)
         if before is None or before.permissions != permissions:
             after = Role(
                 caller.workspace, request.role, permissions, _later_than(before.changed_us if before else 0, ports)
             )
             was = _shown(_role_info(before.name, before.permissions, built_in=False)) if before else ""
             now = _shown(_role_info(after.name, permissions, built_in=False))
-            ports.identity.change_role(before, after, by, _audit("change_role", by, was, now, ports))
+            audit = _audit("change_role", decision.by, was, now, ports)
+            ports.identity.change_role(before, after, decision.grounds, audit)
         return _role_info(request.role, permissions, built_in=False)
 
-    return _until_unmoved(once)
+    return decide("members.manage", caller, ports, once)
 
 
-def _until_unmoved(once: Callable[[], T]) -> T:
-    for _ in range(CHANGE_TRIES):
-        try:
-            return once()
-        except Moved:
-            continue
-    raise Unavailable("others are changing the same all the time; nothing was changed, send it again")
-
-
-def _still_managing(caller: Caller, ports: Ports) -> Member:
-    """The caller as they are kept, who may have lost the leave to manage since they were let in."""
-    by = ports.identity.member(caller.workspace, caller.user)
-    if by is None or not by.active or "members.manage" not in (_permissions(by.workspace, by.role, ports) or ()):
-        raise Forbidden("your role does not allow this any more: it needs members.manage")
-    return by
-
-
-def _check_gives(by: Member, role: str, ports: Ports, *, is_there: bool = False) -> None:
+def _check_gives(decision: Decision, role: str, *, is_there: bool = False) -> None:
     """Raise unless the person may give the role, or, where it `is_there`, take it away; then it may be undefined."""
-    permissions = _permissions(by.workspace, role, ports)
+    permissions = decision.permissions_of(role)
     if permissions is None and not is_there:
         raise Invalid(f"role: there is no role {role}; GET /ai/roles lists them")
-    if role == ADMIN and by.role != ADMIN:
+    if role == ADMIN and decision.by.role != ADMIN:
         raise Forbidden("only an Admin makes or changes an Admin")
-    _check_has(by, permissions or frozenset(), role, ports)
+    _check_has(decision, permissions or frozenset(), role)
 
 
-def _check_grants(by: Member, given: Iterable[Grant], ports: Ports) -> None:
+def _check_grants(decision: Decision, given: Iterable[Grant]) -> None:
     """Raise unless the person has every grant that they give, or may read everything."""
-    if "relay.read_all" in (_permissions(by.workspace, by.role, ports) or ()):
+    if "relay.read_all" in decision.permissions:
         return
     for grant in given:
-        if not any(includes(own, grant) for own in by.grants):
+        if not any(includes(own, grant) for own in decision.by.grants):
             raise Forbidden(f"grants: you have no grant of your own for {grant.dataset} to {grant.access}")
 
 
-def _check_has(by: Member, permissions: frozenset[Permission], role: str, ports: Ports) -> None:
-    more = permissions - (_permissions(by.workspace, by.role, ports) or frozenset())
-    if more:
+def _check_has(decision: Decision, permissions: frozenset[Permission], role: str) -> None:
+    if more := permissions - decision.permissions:
         raise Forbidden(f"the role {role} allows more than yours: {', '.join(sorted(more))}")
-
-
-def _permissions(workspace: str, role: str, ports: Ports) -> frozenset[Permission] | None:
-    if role in ROLES:
-        return ROLES[role]
-    own = ports.identity.role(workspace, role)
-    return own.permissions if own else None
 
 
 def _later_than(before_us: int, ports: Ports) -> int:

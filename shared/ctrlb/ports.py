@@ -15,6 +15,7 @@ from ctrlb.domain.rows import (
     Dataset,
     Edit,
     Event,
+    Grounds,
     IngestCredential,
     Key,
     Member,
@@ -184,10 +185,10 @@ class IdentityStore(Protocol):
     def members(self, workspace: str) -> list[Member]:
         """The workspace's people by name, active or not."""
 
-    def change_member(self, before: Member | None, after: Member, by: Member | None, audit: Audit) -> None:
+    def change_member(self, before: Member | None, after: Member, by: Grounds | None, audit: Audit) -> None:
         """Replace `before` by `after`, or add `after` where there was nobody; or raise Moved and write nothing.
 
-        It moved as well when `by`, who does it and is somebody else, is no longer as given; None is the command line.
+        It moved as well when `by`, what somebody else decided it by, is no longer as given; None is the command line.
         """
 
     def role(self, workspace: str, name: str) -> Role | None:
@@ -196,14 +197,16 @@ class IdentityStore(Protocol):
     def roles(self, workspace: str) -> list[Role]:
         """The roles that the workspace has defined, by name."""
 
-    def change_role(self, before: Role | None, after: Role, by: Member, audit: Audit) -> None:
+    def change_role(self, before: Role | None, after: Role, by: Grounds, audit: Audit) -> None:
         """Replace or add a role as `change_member` does a person."""
 
     def settings(self, workspace: str) -> Settings:
         """The workspace's settings; the defaults when it has changed none."""
 
-    def change_settings(self, workspace: str, before: Settings, after: Settings, audit: Audit) -> None:
-        """Replace `before` by `after` and record the change, or raise Moved and write nothing."""
+    def change_settings(
+        self, workspace: str, before: Settings, after: Settings, by: Grounds | None, audit: Audit
+    ) -> None:
+        """Replace `before` by `after`, or raise Moved and write nothing, as `change_member` does."""
 
     def ingest_credential(self, workspace: str, credential_id: str) -> IngestCredential | None:
         """The credential as it is stored, revoked or not."""
@@ -211,11 +214,16 @@ class IdentityStore(Protocol):
     def ingest_credentials(self, workspace: str) -> list[IngestCredential]:
         """The workspace's credentials, oldest first, revoked ones too."""
 
-    def add_ingest_credential(self, credential: IngestCredential, audit: Audit) -> None:
-        """Write a new credential; its id is random and taken to be new."""
+    def add_ingest_credential(self, credential: IngestCredential, by: Grounds, audit: Audit) -> None:
+        """Write a new credential, whose id is random and taken to be new; or raise Moved, as `change_member` does."""
 
-    def revoke_ingest_credential(self, workspace: str, credential_id: str, revoked_us: int, audit: Audit) -> None:
-        """Mark the credential revoked; one that is revoked already keeps its first time."""
+    def revoke_ingest_credential(
+        self, workspace: str, credential_id: str, revoked_us: int, by: Grounds, audit: Audit
+    ) -> None:
+        """Mark the credential revoked; one that is revoked already keeps its first time.
+
+        Raises Moved, and writes nothing, as `change_member` does, and where there is no such credential.
+        """
 
     def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
         """Keep a session (`once=False`) or a one-time code (`once=True`)."""

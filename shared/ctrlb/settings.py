@@ -3,14 +3,11 @@
 import dataclasses
 import json
 
+from ctrlb.decisions import Decision, decide
 from ctrlb.domain.access import Caller
-from ctrlb.domain.errors import Unavailable
 from ctrlb.domain.rows import Audit, Settings
 from ctrlb.models import ChangeSettingsRequest, GetSettingsRequest, SettingsAnswer
-from ctrlb.ports import Moved, Ports
-
-CHANGE_TRIES = 16
-"""How often a change is made anew because somebody else's came first."""
+from ctrlb.ports import Ports
 
 
 def get_settings(request: GetSettingsRequest, caller: Caller, ports: Ports) -> SettingsAnswer:
@@ -20,7 +17,8 @@ def get_settings(request: GetSettingsRequest, caller: Caller, ports: Ports) -> S
 
 def change_settings(request: ChangeSettingsRequest, caller: Caller, ports: Ports) -> SettingsAnswer:
     """Change what the request names and record who changed what. Later claims go by the new lease."""
-    for _ in range(CHANGE_TRIES):
+
+    def once(decision: Decision) -> SettingsAnswer:
         before = ports.identity.settings(caller.workspace)
         after = dataclasses.replace(before, **request.model_dump(exclude_unset=True))
         audit = Audit(
@@ -31,12 +29,10 @@ def change_settings(request: ChangeSettingsRequest, caller: Caller, ports: Ports
             before=json.dumps(dataclasses.asdict(before)),
             after=json.dumps(dataclasses.asdict(after)),
         )
-        try:
-            ports.identity.change_settings(caller.workspace, before, after, audit)
-        except Moved:
-            continue
+        ports.identity.change_settings(caller.workspace, before, after, decision.grounds, audit)
         return _answer(after)
-    raise Unavailable("the settings are being changed by others all the time; nothing was changed, send it again")
+
+    return decide("relay.manage", caller, ports, once)
 
 
 def _answer(settings: Settings) -> SettingsAnswer:

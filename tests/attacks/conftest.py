@@ -6,19 +6,11 @@ from dataclasses import replace
 import pytest
 
 from ctrlb.adapters.oidc_issuer import Oidc, OidcIssuer
-from ctrlb.domain.rows import Audit, Member
 from ctrlb.ports import Ports
+from tests.conftest import add_member
 from tests.issuer import AUDIENCE, LocalIssuer
 
 WORKSPACE = "acme"
-
-
-def add_member(stores: Ports, user: str, role: str = "Member", *, active: bool = True, workspace: str = "acme") -> None:
-    """Add the person, or change their role or status."""
-    audit = Audit(workspace, stores.clock.now_us(), "test", "change_member", before="", after=user)
-    before = stores.identity.member(workspace, user)
-    after = Member(workspace, user, role, active, changed_us=stores.clock.now_us() if before else 0)
-    stores.identity.change_member(before, after, None, audit)
 
 
 def trusting(stores: Ports, issuer: LocalIssuer, claim: str = "email") -> Ports:

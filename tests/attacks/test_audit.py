@@ -13,7 +13,7 @@ from ctrlb.laptop import owner
 from ctrlb.models import ChangeSettingsRequest, CreateKeyRequest, RevokeKeyRequest
 from ctrlb.ports import Ports
 from ctrlb.settings import change_settings
-from tests.conftest import HandClock, caller_named
+from tests.conftest import HandClock, add_member, caller_named
 
 
 def audits(folder: Path) -> list[dict[str, Any]]:
@@ -44,6 +44,7 @@ def test_making_and_revoking_a_key_is_recorded_without_the_key(tmp_path: Path, s
 
 def test_a_change_of_settings_is_recorded_with_what_was_before_and_after(tmp_path: Path, stores: Ports) -> None:
     ann = caller_named("ann", "Admin")
+    add_member(stores, "ann", "Admin")
     change_settings(ChangeSettingsRequest.model_validate({"enforce": "enforce"}), ann, stores)
     change_settings(ChangeSettingsRequest.model_validate({"leaseSeconds": 60}), ann, stores)
     first, second = audits(tmp_path)[-2:]

@@ -13,9 +13,9 @@ from ctrlb.adapters.oidc_issuer import Oidc
 from ctrlb.domain.errors import AuthUnavailable, Invalid, SignInRefused
 from ctrlb.edge.identity import identify
 from ctrlb.ports import Ports
-from tests.attacks.conftest import add_member, trusting
+from tests.attacks.conftest import trusting
 from tests.attacks.test_tokens import refused
-from tests.conftest import HandClock
+from tests.conftest import HandClock, add_member
 from tests.issuer import LocalIssuer, public_jwk, rsa_key, send
 
 DISCOVERY, KEYS = "/pool/.well-known/openid-configuration", "/pool/keys"

@@ -18,7 +18,8 @@ from jwt.warnings import InsecureKeyLengthWarning
 from ctrlb.domain.errors import InvalidKey, SignInRefused
 from ctrlb.edge.identity import identify
 from ctrlb.ports import Ports
-from tests.attacks.conftest import add_member, trusting
+from tests.attacks.conftest import trusting
+from tests.conftest import add_member
 from tests.issuer import LocalIssuer, base64url, public_jwk, rsa_key
 
 STRANGER = rsa_key()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ctrlb.domain.rows import Audit, Grant, IngestCredential, Key, Member, Role, Settings, SignIn
+from ctrlb.domain.rows import Audit, Grant, Grounds, IngestCredential, Key, Member, Role, Settings, SignIn
 from ctrlb.ports import IdentityStore, Moved, Ports
 from tests.contract.relay_rows import NOW_US
 
@@ -15,6 +15,7 @@ AUDIT = Audit("acme", NOW_US, "ann", "test", before="", after="changed")
 ANN = Member("acme", "ann", "Admin")
 BOB = Member("acme", "bob", "Admin")
 AUDITOR = Role("acme", "Auditor", frozenset(("mcp.use", "relay.read_all")), NOW_US)
+BY_ANN = Grounds(ANN)
 CODE = SignIn("hash of a code", "acme", "ann", NOW_US + 1)
 RIVALS = 8
 
@@ -97,7 +98,7 @@ def test_a_member_that_somebody_changed_meanwhile_is_not_replaced(
     for member in (ANN, BOB):
         identity.change_member(None, member, None, AUDIT)
     with pytest.raises(Moved):
-        identity.change_member(before, replace(BOB, role="Reader", changed_us=NOW_US), ANN, AUDIT)
+        identity.change_member(before, replace(BOB, role="Reader", changed_us=NOW_US), BY_ANN, AUDIT)
     assert identity.member("acme", "bob") == BOB
 
 
@@ -111,63 +112,66 @@ def test_of_two_that_change_each_other_one_can(identity: IdentityStore) -> None:
     """Else two Admins who demote each other at once would leave a workspace without any."""
     for member in (ANN, BOB):
         identity.change_member(None, member, None, AUDIT)
-    identity.change_member(BOB, replace(BOB, role="Reader", changed_us=NOW_US), ANN, AUDIT)
+    identity.change_member(BOB, replace(BOB, role="Reader", changed_us=NOW_US), BY_ANN, AUDIT)
     with pytest.raises(Moved):
-        identity.change_member(ANN, replace(ANN, role="Reader", changed_us=NOW_US), BOB, AUDIT)
+        identity.change_member(ANN, replace(ANN, role="Reader", changed_us=NOW_US), Grounds(BOB), AUDIT)
     assert identity.member("acme", "ann") == ANN
 
 
 def test_a_role_is_defined_and_defined_anew(identity: IdentityStore) -> None:
     identity.change_member(None, ANN, None, AUDIT)
     assert identity.role("acme", "Auditor") is None
-    identity.change_role(None, AUDITOR, ANN, AUDIT)
+    identity.change_role(None, AUDITOR, BY_ANN, AUDIT)
     nothing = Role("acme", "Auditor", frozenset(), NOW_US + 1)
-    identity.change_role(AUDITOR, nothing, ANN, AUDIT)
-    identity.change_role(None, replace(AUDITOR, name="A first"), ANN, AUDIT)
+    identity.change_role(AUDITOR, nothing, BY_ANN, AUDIT)
+    identity.change_role(None, replace(AUDITOR, name="A first"), BY_ANN, AUDIT)
     assert identity.role("acme", "Auditor") == nothing
     assert identity.roles("acme") == [replace(AUDITOR, name="A first"), nothing]
     assert identity.role("other", "Auditor") is None
     assert identity.roles("other") == []
 
 
-@pytest.mark.parametrize(("before", "by"), [(None, ANN), (AUDITOR, replace(ANN, changed_us=NOW_US))])
+@pytest.mark.parametrize(("before", "by"), [(None, BY_ANN), (AUDITOR, Grounds(replace(ANN, changed_us=NOW_US)))])
 def test_a_role_is_left_alone_when_it_or_who_defines_it_moved(
-    identity: IdentityStore, before: Role | None, by: Member
+    identity: IdentityStore, before: Role | None, by: Grounds
 ) -> None:
     identity.change_member(None, ANN, None, AUDIT)
-    identity.change_role(None, AUDITOR, ANN, AUDIT)
+    identity.change_role(None, AUDITOR, BY_ANN, AUDIT)
     with pytest.raises(Moved):
         identity.change_role(before, replace(AUDITOR, permissions=frozenset(), changed_us=NOW_US + 1), by, AUDIT)
     assert identity.role("acme", "Auditor") == AUDITOR
 
 
 def test_ingest_credentials_are_added_listed_and_revoked_once(identity: IdentityStore) -> None:
+    for member in (ANN, replace(ANN, workspace="other")):
+        identity.change_member(None, member, None, AUDIT)
     first = IngestCredential("acme", "i2", "logs", "日本", "ann", "hash", NOW_US)
     second = replace(first, credential_id="i1", created_us=NOW_US + 1)
     for credential in (second, first, replace(first, workspace="other", credential_id="i0")):
-        identity.add_ingest_credential(credential, AUDIT)
+        identity.add_ingest_credential(credential, Grounds(replace(ANN, workspace=credential.workspace)), AUDIT)
     assert identity.ingest_credentials("acme") == [first, second]
     for revoked_us in (NOW_US + 5, NOW_US + 9):
-        identity.revoke_ingest_credential("acme", "i2", revoked_us, AUDIT)
+        identity.revoke_ingest_credential("acme", "i2", revoked_us, BY_ANN, AUDIT)
     assert identity.ingest_credential("acme", "i2") == replace(first, revoked_us=NOW_US + 5)
-    identity.revoke_ingest_credential("acme", "none", NOW_US, AUDIT)
+    with pytest.raises(Moved):
+        identity.revoke_ingest_credential("acme", "none", NOW_US, BY_ANN, AUDIT)
     assert identity.ingest_credential("acme", "none") is None
     assert identity.ingest_credential("other", "i2") is None
 
 
 def test_settings_are_replaced_whole(identity: IdentityStore) -> None:
     changed = Settings("enforce", 60, 1, 30, "other", write_tools=False)
-    identity.change_settings("acme", Settings(), changed, AUDIT)
+    identity.change_settings("acme", Settings(), changed, None, AUDIT)
     assert identity.settings("acme") == changed
     assert identity.settings("other") == Settings()
-    identity.change_settings("acme", changed, Settings(), AUDIT)
+    identity.change_settings("acme", changed, Settings(), None, AUDIT)
     assert identity.settings("acme") == Settings()
 
 
 def test_settings_that_somebody_changed_meanwhile_are_not_replaced(identity: IdentityStore) -> None:
-    identity.change_settings("acme", Settings(), Settings("enforce"), AUDIT)
+    identity.change_settings("acme", Settings(), Settings("enforce"), None, AUDIT)
     with pytest.raises(Moved):
-        identity.change_settings("acme", Settings(), Settings("off"), AUDIT)
+        identity.change_settings("acme", Settings(), Settings("off"), None, AUDIT)
     assert identity.settings("acme") == Settings("enforce")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ctrlb.adapters.identity_cache import MAX_AGE_S, MAX_KEPT, CachedIdentity
-from ctrlb.domain.rows import Audit, Key, Member, Permission, Role, Settings
+from ctrlb.domain.rows import Audit, Grounds, Key, Member, Permission, Role, Settings
 from ctrlb.edge.identity import identify
 from ctrlb.keys import create_key
 from ctrlb.laptop import owner
@@ -75,7 +75,7 @@ def test_what_is_changed_here_is_seen_here_at_once(cached: CachedIdentity) -> No
     assert revoked is not None
     assert revoked.revoked_us == NOW_US
     assert cached.settings("local") == Settings()
-    cached.change_settings("local", Settings(), Settings("enforce"), AUDIT)
+    cached.change_settings("local", Settings(), Settings("enforce"), None, AUDIT)
     assert cached.settings("local") == Settings("enforce")
     reader, admin = Member("local", "ann", "Reader"), Member("local", "ann", "Admin", changed_us=NOW_US)
     cached.change_member(None, reader, None, AUDIT)
@@ -85,7 +85,7 @@ def test_what_is_changed_here_is_seen_here_at_once(cached: CachedIdentity) -> No
     before = None
     for permissions in (frozenset[Permission](), frozenset[Permission](("mcp.use",))):
         after = Role("local", "Auditor", permissions, NOW_US + len(permissions))
-        cached.change_role(before, after, admin, AUDIT)
+        cached.change_role(before, after, Grounds(admin), AUDIT)
         assert cached.role("local", "Auditor") == after
         before = after
 
@@ -98,7 +98,7 @@ def test_whoever_moved_is_read_anew(stores: Ports, cached: CachedIdentity) -> No
     assert cached.member("local", "ann") == ann
     stores.identity.change_member(ann, demoted, None, AUDIT)
     with pytest.raises(Moved):
-        cached.change_member(bob, replace(bob, role="Admin", changed_us=NOW_US), ann, AUDIT)
+        cached.change_member(bob, replace(bob, role="Admin", changed_us=NOW_US), Grounds(ann), AUDIT)
     assert cached.member("local", "ann") == demoted
 
 

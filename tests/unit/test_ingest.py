@@ -1,15 +1,17 @@
 """Ingest credentials: good for the logs of one dataset, and for nothing else."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from ctrlb.adapters.identity_cache import MAX_AGE_S, CachedIdentity
 from ctrlb.domain.errors import AuthUnavailable, IngestRefused, InvalidKey, NoCredential
 from ctrlb.domain.key_format import INGEST_PREFIX, written_key
 from ctrlb.edge.identity import identify, identify_ingest
 from ctrlb.ingest import create_ingest_credential, list_ingest_credentials, revoke_ingest_credential
 from ctrlb.ports import Ports
-from tests.conftest import caller_named
+from tests.conftest import HandClock, add_member, caller_named
 from tests.doors import asked
 from tests.unit.test_identity import AnswersNot, key_of
 
@@ -19,6 +21,8 @@ ZOE = replace(ADA, workspace="beta", user="zoe")
 
 @pytest.fixture
 def credential(stores: Ports) -> str:
+    add_member(stores, "ada", "Admin")
+    add_member(stores, "zoe", "Admin", workspace="beta")
     status, made = asked(create_ingest_credential, ADA, stores, name="builds", dataset="logs")
     assert status == 201
     return str(made["credential"])
@@ -94,3 +98,23 @@ def test_a_workspace_sees_and_ends_its_own_only(stores: Ports, credential: str) 
 @pytest.mark.parametrize("dataset", ["", "_ctrlb_x", "a/b", "team-*"])
 def test_a_credential_is_of_one_dataset_that_can_be(stores: Ports, dataset: str) -> None:
     assert asked(create_ingest_credential, ADA, stores, name="builds", dataset=dataset)[0] == 400
+
+
+@pytest.mark.promise("leave-to-change-holds-at-the-write")
+@pytest.mark.parametrize("lost", [{"active": False}, {"role": "Member"}])
+def test_who_lost_the_leave_makes_and_ends_none_at_a_server_that_still_knows_them(
+    stores: Ports, clock: HandClock, credential: str, lost: dict[str, Any]
+) -> None:
+    cached = replace(stores, identity=CachedIdentity(stores.identity, clock))
+    for run, fields in (
+        (create_ingest_credential, {"name": "more", "dataset": "logs"}),
+        (revoke_ingest_credential, {"credential_id": id_of(credential)}),
+    ):
+        add_member(stores, "ada", "Admin")
+        clock.move_s(MAX_AGE_S)
+        assert cached.identity.member("acme", "ada") is not None
+        add_member(stores, "ada", **{"role": "Admin", **lost})
+        status, refused = asked(run, ADA, cached, **fields)
+        assert (status, refused) == (403, {"error": "your role does not allow this any more: it needs relay.manage"})
+    [kept] = stores.identity.ingest_credentials("acme")
+    assert kept.revoked_us is None

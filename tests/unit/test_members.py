@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from ctrlb.adapters.identity_cache import CachedIdentity
+from ctrlb.decisions import CHANGE_TRIES
 from ctrlb.domain.access import ROLES, Caller, covers
 from ctrlb.domain.errors import Forbidden, Invalid, NotFound, Unavailable
-from ctrlb.domain.rows import Audit, Dataset, Grant, Member, Permission, Role, Settings
-from ctrlb.members import CHANGE_TRIES, change_member, change_role, invite_member, list_members, list_roles
+from ctrlb.domain.rows import Audit, Dataset, Grant, Grounds, Member, Permission, Role, Settings
+from ctrlb.members import change_member, change_role, invite_member, list_members, list_roles
 from ctrlb.models import (
     ChangeMemberRequest,
     ChangeRoleRequest,
@@ -23,12 +25,13 @@ from ctrlb.ports import IdentityStore, Moved, Ports
 from tests.conftest import NOW_US, HandClock
 
 MANAGER: frozenset[Permission] = frozenset(("mcp.use", "sessions.write", "relay.write", "members.manage"))
+ADA = Grounds(Member("acme", "ada", "Admin"))
 
 
 class Rivals:
     """A store of identities in front of which somebody else acts before a change is written."""
 
-    def __init__(self, inner: IdentityStore, act: Callable[[], None]) -> None:
+    def __init__(self, inner: IdentityStore, act: Callable[[], object]) -> None:
         self._inner = inner
         self._act = act
         self.tries = 0
@@ -36,10 +39,17 @@ class Rivals:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def change_member(self, before: Member | None, after: Member, by: Member | None, audit: Audit) -> None:
+    def change_member(self, before: Member | None, after: Member, by: Grounds | None, audit: Audit) -> None:
+        self._first()
+        self._inner.change_member(before, after, by, audit)
+
+    def change_role(self, before: Role | None, after: Role, by: Grounds, audit: Audit) -> None:
+        self._first()
+        self._inner.change_role(before, after, by, audit)
+
+    def _first(self) -> None:
         self.tries += 1
         self._act()
-        self._inner.change_member(before, after, by, audit)
 
 
 @pytest.fixture
@@ -49,7 +59,7 @@ def workspace(stores: Ports, clock: HandClock) -> Ports:
     audit = Audit("acme", clock.us, "somebody", "test", before="", after="")
     for user, role in people:
         stores.identity.change_member(None, Member("acme", user, role), None, audit)
-    stores.identity.change_role(None, Role("acme", "Manager", MANAGER, clock.us), Member("acme", "ada", "Admin"), audit)
+    stores.identity.change_role(None, Role("acme", "Manager", MANAGER, clock.us), ADA, audit)
     clock.move_s(1)
     return stores
 
@@ -172,6 +182,49 @@ def test_of_two_changes_of_one_person_both_are_made(workspace: Ports) -> None:
     assert (member.role, member.active) == ("Member", False)
 
 
+@pytest.mark.promise("leave-to-change-holds-at-the-write")
+@pytest.mark.parametrize("kept", [False, True])
+def test_whose_role_is_narrowed_between_reading_and_writing_changes_nobody(
+    workspace: Ports, clock: HandClock, kept: bool
+) -> None:
+    """Mia was let in as a Manager; Ada narrows that role at another server, and Mia's writes come after that."""
+    narrowed = ChangeRoleRequest(role="Manager", permissions=["mcp.use"])
+    rivals = Rivals(workspace.identity, lambda: None if kept else change_role(narrowed, person("ada"), workspace))
+    cached = CachedIdentity(rivals, clock)
+    mias = replace(workspace, identity=cached)
+    list_roles(ListRolesRequest(), person("mia"), mias)
+    assert cached.role("acme", "Manager") is not None
+    if kept:  # the servers have it in their caches
+        change_role(narrowed, person("ada"), workspace)
+    for do in (
+        lambda: invite_member(InviteMemberRequest(user_name="eve", role="Reader"), person("mia"), mias),
+        lambda: change(mias, "mia", "rob", active=False),
+        lambda: change_role(ChangeRoleRequest(role="Mine", permissions=["mcp.use"]), person("mia"), mias),
+    ):
+        with pytest.raises(Forbidden, match="your role does not allow this any more"):
+            do()
+    assert workspace.identity.member("acme", "eve") is None
+    assert workspace.identity.role("acme", "Mine") is None
+    assert workspace.identity.member("acme", "rob") == Member("acme", "rob", "Reader")
+
+
+def test_a_role_that_is_widened_between_reading_and_writing_is_not_given_by_who_has_less(workspace: Ports) -> None:
+    change_role(ChangeRoleRequest(role="Scribe", permissions=["mcp.use"]), person("ada"), workspace)
+    wide = ChangeRoleRequest(role="Scribe", permissions=["mcp.use", "relay.manage"])
+    rivals = Rivals(workspace.identity, lambda: change_role(wide, person("ada"), workspace))
+    mias = replace(workspace, identity=rivals)
+    with pytest.raises(Forbidden, match=r"the role Scribe allows more than yours: relay\.manage"):
+        change(mias, "mia", "rob", role="Scribe")
+    assert role_of(workspace, "rob") == "Reader"
+
+
+def test_who_manages_people_by_a_role_of_the_workspaces_own_narrows_that_role(workspace: Ports) -> None:
+    change_role(ChangeRoleRequest(role="Manager", permissions=["members.manage"]), person("mia"), workspace)
+    role = workspace.identity.role("acme", "Manager")
+    assert role is not None
+    assert role.permissions == {"members.manage"}
+
+
 def test_a_change_that_others_overtake_all_the_time_is_given_up(workspace: Ports) -> None:
     def overtake() -> None:
         raise Moved
@@ -186,7 +239,7 @@ def test_who_manages_people_gives_no_more_than_they_have(workspace: Ports) -> No
     change(workspace, "mia", "rob", role="Member")
     assert role_of(workspace, "rob") == "Member"
     boss = Role("acme", "Boss", frozenset(("mcp.use", "relay.manage")), NOW_US)
-    workspace.identity.change_role(None, boss, Member("acme", "ada", "Admin"), Audit("acme", 0, "ada", "test", "", ""))
+    workspace.identity.change_role(None, boss, ADA, Audit("acme", 0, "ada", "test", "", ""))
     with pytest.raises(Forbidden, match=r"the role Boss allows more than yours: relay\.manage"):
         change(workspace, "mia", "rob", role="Boss")
     with pytest.raises(Forbidden, match="only an Admin"):

@@ -6,7 +6,7 @@ import pytest
 
 from ctrlb.domain.access import ROLES
 from ctrlb.domain.key_format import secret_hash
-from ctrlb.domain.rows import Audit, Member, Role, SignIn
+from ctrlb.domain.rows import Audit, Grounds, Member, Role, SignIn
 from ctrlb.keys import create_key
 from ctrlb.models import CreateKeyRequest
 from ctrlb.operations import OPERATIONS, Operation
@@ -42,7 +42,7 @@ def allow_all_but(stores: Ports, operation: Operation, clock: HandClock) -> None
     audit = Audit("acme", clock.us, "somebody", "test", before="", after="")
     stores.identity.change_member(None, member, None, audit)
     most = Role("acme", "Most", ROLES["Admin"] - {operation.permission or "mcp.use"}, clock.us)
-    stores.identity.change_role(None, most, member, audit)
+    stores.identity.change_role(None, most, Grounds(member), audit)
 
 
 def key_of(stores: Ports) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ctrlb.domain.key_format import written_key
-from ctrlb.domain.rows import Audit, Grant, Member, Role
+from ctrlb.domain.rows import Audit, Grant, Grounds, Member, Role
 from ctrlb.keys import create_key, revoke_key
 from ctrlb.models import CreateKeyRequest, RevokeKeyRequest
 from ctrlb.notes import peers
@@ -111,12 +111,12 @@ def test_a_key_is_stale_once_the_role_of_its_person_is_defined_anew(
 ) -> None:
     role = Role("acme", "Auditor", frozenset(("mcp.use", "relay.read_all")), clock.us)
     stores.identity.change_member(None, replace(ANN, role="Auditor"), None, AUDIT)
-    stores.identity.change_role(None, role, replace(ANN, role="Auditor"), AUDIT)
+    stores.identity.change_role(None, role, Grounds(replace(ANN, role="Auditor")), AUDIT)
     key = new_key(stores)
     assert ask(doors, door, key).status == 200
     clock.move_s(1)
     anew = replace(role, permissions=frozenset(("mcp.use",)), changed_us=clock.us)
-    stores.identity.change_role(role, anew, replace(ANN, role="Auditor"), AUDIT)
+    stores.identity.change_role(role, anew, Grounds(replace(ANN, role="Auditor")), AUDIT)
     assert_refused(ask(doors, door, key), 401, "MCP_KEY_STALE", key)
 
 
@@ -150,7 +150,7 @@ def test_a_key_whose_role_lacks_its_use_is_forbidden(
     member = replace(ANN, role=role)
     stores.identity.change_member(None, member, None, AUDIT)
     uploader = Role("acme", "Uploader", frozenset(("sessions.write",)), clock.us)
-    stores.identity.change_role(None, uploader, member, AUDIT)
+    stores.identity.change_role(None, uploader, Grounds(member), AUDIT)
     key = new_key(stores)
     assert_refused(ask(doors, door, key), 403, "MCP_FORBIDDEN_ROLE", key)
 

@@ -1,12 +1,19 @@
-"""Changes of the settings by several people at once."""
+"""Changes of the settings by several people at once, and by one who has just lost the leave to make any."""
 
 from dataclasses import replace
+from typing import Any
 
-from ctrlb.domain.rows import Audit, Settings
+import pytest
+
+from ctrlb.adapters.identity_cache import CachedIdentity
+from ctrlb.domain.rows import Audit, Grounds, Settings
 from ctrlb.models import ChangeSettingsRequest
 from ctrlb.ports import IdentityStore, Ports
 from ctrlb.settings import change_settings
-from tests.conftest import caller_named
+from tests.conftest import HandClock, add_member, caller_named
+from tests.doors import asked
+
+PERSON = replace(caller_named("ann", "Admin"), token_sha256="a person's")
 
 
 class RivalFirst:
@@ -16,18 +23,36 @@ class RivalFirst:
         self._inner = inner
         self._rivals = 1
 
-    def change_settings(self, workspace: str, before: Settings, after: Settings, audit: Audit) -> None:
+    def change_settings(
+        self, workspace: str, before: Settings, after: Settings, by: Grounds | None, audit: Audit
+    ) -> None:
         if self._rivals:
             self._rivals -= 1
-            self._inner.change_settings(workspace, before, replace(before, enforce="enforce"), audit)
-        self._inner.change_settings(workspace, before, after, audit)
+            self._inner.change_settings(workspace, before, replace(before, enforce="enforce"), None, audit)
+        self._inner.change_settings(workspace, before, after, by, audit)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._inner, name)
 
 
 def test_two_people_change_different_settings_at_once_and_both_changes_stay(stores: Ports) -> None:
+    add_member(stores, "ann", "Admin")
     raced = replace(stores, identity=RivalFirst(stores.identity))  # type: ignore[arg-type]  # the rest by __getattr__
     answer = change_settings(ChangeSettingsRequest(leaseSeconds=60), caller_named("ann", "Admin"), raced)
     assert (answer.enforce, answer.lease_seconds) == ("enforce", 60)
     assert stores.identity.settings("acme") == Settings(enforce="enforce", lease_seconds=60)
+
+
+@pytest.mark.promise("leave-to-change-holds-at-the-write")
+@pytest.mark.parametrize("lost", [{"active": False}, {"role": "Member"}])
+def test_who_lost_the_leave_changes_no_settings_at_a_server_that_still_knows_them(
+    stores: Ports, clock: HandClock, lost: dict[str, Any]
+) -> None:
+    add_member(stores, "ann", "Admin")
+    cached = replace(stores, identity=CachedIdentity(stores.identity, clock))
+    assert cached.identity.member("acme", "ann") is not None
+    clock.move_s(1)
+    add_member(stores, "ann", **{"role": "Admin", **lost})
+    status, refused = asked(change_settings, PERSON, cached, leaseSeconds=60)
+    assert (status, refused) == (403, {"error": "your role does not allow this any more: it needs relay.manage"})
+    assert stores.identity.settings("acme") == Settings()

@@ -12,9 +12,9 @@ from typing import cast
 
 from ctrlb.adapters import dynamodb_keys as places
 from ctrlb.adapters.dynamodb_items import Item, item, number, number_or_none, text, texts
-from ctrlb.adapters.dynamodb_table import ConditionFailed, Table
+from ctrlb.adapters.dynamodb_table import Check, ConditionFailed, Table, Values
 from ctrlb.adapters.identity_text import read_grants, written_grants
-from ctrlb.domain.rows import Audit, IngestCredential, Key, Member, Permission, Role, Settings, SignIn
+from ctrlb.domain.rows import Audit, Grounds, IngestCredential, Key, Member, Permission, Role, Settings, SignIn
 from ctrlb.ports import Moved, Randomness
 
 _S_US = 1_000_000
@@ -44,7 +44,8 @@ class DynamodbIdentity:
 
     def revoke_key(self, workspace: str, key_id: str, revoked_us: int, audit: Audit) -> None:
         """See IdentityStore.revoke_key."""
-        self._revoke(_key_place(workspace, key_id), revoked_us, audit)
+        with contextlib.suppress(ConditionFailed):  # there is nothing to revoke
+            self._revoke(_key_place(workspace, key_id), revoked_us, None, audit)
 
     def touch_key(self, workspace: str, key_id: str, used_us: int) -> None:
         """See IdentityStore.touch_key."""
@@ -67,7 +68,7 @@ class DynamodbIdentity:
         found = self._table.query("pk = :pk AND begins_with(sk, :members)", place)
         return sorted((_member(workspace, each) for each in found), key=attrgetter("user"))
 
-    def change_member(self, before: Member | None, after: Member, by: Member | None, audit: Audit) -> None:
+    def change_member(self, before: Member | None, after: Member, by: Grounds | None, audit: Audit) -> None:
         """See IdentityStore.change_member."""
         row = _member_place(after.workspace, after.user) | item(
             user=after.user,
@@ -89,23 +90,17 @@ class DynamodbIdentity:
         found = self._table.query("pk = :pk AND begins_with(sk, :roles)", place)
         return sorted((_role(workspace, each) for each in found), key=attrgetter("name"))
 
-    def change_role(self, before: Role | None, after: Role, by: Member, audit: Audit) -> None:
+    def change_role(self, before: Role | None, after: Role, by: Grounds, audit: Audit) -> None:
         """See IdentityStore.change_role."""
         row = _role_place(after.workspace, after.name) | item(
             name=after.name, permissions=after.permissions, changed_us=after.changed_us
         )
         self._change(row, None if before is None else before.changed_us, by, audit)
 
-    def _change(self, row: Item, found_us: int | None, by: Member | None, audit: Audit) -> None:
-        """Write the row over the one of that version, None for none, if `by` is still of theirs."""
-        condition, values = "attribute_not_exists(pk)", None
-        if found_us is not None:
-            condition, values = "changed_us = :found", {"found": found_us}
-        only_if = []
-        if by is not None:
-            only_if.append((_member_place(by.workspace, by.user), "changed_us = :by", {"by": by.changed_us}))
+    def _change(self, row: Item, found_us: int | None, by: Grounds | None, audit: Audit) -> None:
+        """Write the row over the one of that version, None for none, while `by` is as it was read."""
         try:
-            self._table.put_with(row, condition, values, self._audit(audit), only_if=only_if)
+            self._table.put_with(row, *_of_version(found_us), self._audit(audit), _unmoved(by, row))
         except ConditionFailed:
             raise Moved from None
 
@@ -114,7 +109,9 @@ class DynamodbIdentity:
         found = self._table.get(item(pk=places.workspace_pk(workspace), sk=places.SETTINGS))
         return _settings(found)
 
-    def change_settings(self, workspace: str, before: Settings, after: Settings, audit: Audit) -> None:
+    def change_settings(
+        self, workspace: str, before: Settings, after: Settings, by: Grounds | None, audit: Audit
+    ) -> None:
         """See IdentityStore.change_settings."""
         place = item(pk=places.workspace_pk(workspace), sk=places.SETTINGS)
         found = self._table.get(place)
@@ -125,7 +122,7 @@ class DynamodbIdentity:
         if found:
             condition, values = "settings = :found", {"found": text(found, "settings")}
         try:
-            self._table.put_with(row, condition, values, self._audit(audit))
+            self._table.put_with(row, condition, values, self._audit(audit), _unmoved(by, row))
         except ConditionFailed:
             raise Moved from None
 
@@ -141,26 +138,32 @@ class DynamodbIdentity:
         read = (_ingest_credential(workspace, each) for each in found)
         return sorted(read, key=attrgetter("created_us", "credential_id"))
 
-    def add_ingest_credential(self, credential: IngestCredential, audit: Audit) -> None:
+    def add_ingest_credential(self, credential: IngestCredential, by: Grounds, audit: Audit) -> None:
         """See IdentityStore.add_ingest_credential."""
         values = dataclasses.asdict(credential)
         del values["workspace"]  # its partition's
         place = _ingest_place(credential.workspace, credential.credential_id)
-        self._table.write_all(place | item(**values), self._audit(audit))
+        self._change(place | item(**values), None, by, audit)
 
-    def revoke_ingest_credential(self, workspace: str, credential_id: str, revoked_us: int, audit: Audit) -> None:
+    def revoke_ingest_credential(
+        self, workspace: str, credential_id: str, revoked_us: int, by: Grounds, audit: Audit
+    ) -> None:
         """See IdentityStore.revoke_ingest_credential."""
-        self._revoke(_ingest_place(workspace, credential_id), revoked_us, audit)
+        try:
+            self._revoke(_ingest_place(workspace, credential_id), revoked_us, by, audit)
+        except ConditionFailed:
+            raise Moved from None
 
-    def _revoke(self, place: Item, revoked_us: int, audit: Audit) -> None:
-        with contextlib.suppress(ConditionFailed):  # there is nothing to revoke
-            self._table.update_with(
-                place,
-                "SET revoked_us = if_not_exists(revoked_us, :now)",
-                "attribute_exists(pk)",
-                {"now": revoked_us},
-                self._audit(audit),
-            )
+    def _revoke(self, place: Item, revoked_us: int, by: Grounds | None, audit: Audit) -> None:
+        """Raises ConditionFailed when there is nothing to revoke, or `by` moved."""
+        self._table.update_with(
+            place,
+            "SET revoked_us = if_not_exists(revoked_us, :now)",
+            "attribute_exists(pk)",
+            {"now": revoked_us},
+            self._audit(audit),
+            _unmoved(by, place),
+        )
 
     def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
         """See IdentityStore.add_sign_in."""
@@ -193,6 +196,29 @@ class DynamodbIdentity:
             "sk": places.audit_sk(audit.ts_us, self._random.request_id()),
         }
         return item(**place, user=audit.user, action=audit.action, before=audit.before, after=audit.after)
+
+
+def _of_version(changed_us: int | None) -> tuple[str, Values | None]:
+    """The condition that an item is of this version, None for not there, and its values."""
+    if changed_us is None:
+        return "attribute_not_exists(pk)", None
+    return "changed_us = :version", {"version": changed_us}
+
+
+def _unmoved(by: Grounds | None, row: Item) -> list[Check]:
+    """The conditions that what a change was decided by is as it was read, but for the row that the change replaces.
+
+    A transaction may name an item once, and the replaced row has a condition of its own.
+    """
+    if by is None:
+        return []
+    workspace = by.by.workspace
+    read = [(_member_place(workspace, by.by.user), _of_version(by.by.changed_us))]
+    read += [
+        (_role_place(workspace, name), _of_version(None if role is None else role.changed_us))
+        for name, role in by.roles.items()
+    ]
+    return [(place, *version) for place, version in read if not place.items() <= row.items()]
 
 
 def _settings(found: Item | None) -> Settings:

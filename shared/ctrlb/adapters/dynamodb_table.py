@@ -16,6 +16,8 @@ MAX_PAGES = 64
 
 Values: TypeAlias = Mapping[str, object]
 """What the placeholders of an expression stand for, by their names without the colon."""
+Check: TypeAlias = tuple[Item, str, Values | None]
+"""A condition on an item beside those that are written: its key, the condition, and what it compares with."""
 
 
 class ConditionFailed(Exception):
@@ -55,12 +57,9 @@ class Table:
         condition: str,
         values: Values | None,
         beside: Item,
-        only_if: Sequence[tuple[Item, str, Values]] = (),
+        only_if: Sequence[Check] = (),
     ) -> None:
-        """Write the item if the condition holds, and `beside` with it, or neither. Raises ConditionFailed.
-
-        `only_if` are conditions on further items, each as (key, condition, values).
-        """
+        """Write the item if all conditions hold, and `beside` with it, or neither. Raises ConditionFailed."""
         self.transact(
             [
                 {"Put": self._put(item, condition, values)},
@@ -69,13 +68,16 @@ class Table:
             ]
         )
 
-    def update_with(self, key: Item, update: str, condition: str, values: Values, beside: Item) -> None:
-        """Change the key's item if the condition holds, and write `beside` with it, or neither."""
+    def update_with(
+        self, key: Item, update: str, condition: str, values: Values, beside: Item, only_if: Sequence[Check] = ()
+    ) -> None:
+        """Change the key's item if all conditions hold, and write `beside` with it, or neither."""
         change = {"Key": key, "UpdateExpression": update, "ConditionExpression": condition}
         self.transact(
             [
                 {"Update": {"TableName": self.name, **change, "ExpressionAttributeValues": _placeholders(values)}},
                 {"Put": self._put(beside, None, None)},
+                *({"ConditionCheck": self._check(*check)} for check in only_if),
             ]
         )
 
@@ -199,9 +201,9 @@ class Table:
             parameters["ExpressionAttributeValues"] = _placeholders(values)
         return parameters
 
-    def _check(self, key: Item, condition: str, values: Values) -> dict[str, Any]:
-        names = {"TableName": self.name, "Key": key, "ConditionExpression": condition}
-        return {**names, "ExpressionAttributeValues": _placeholders(values)}
+    def _check(self, key: Item, condition: str, values: Values | None) -> dict[str, Any]:
+        check: dict[str, Any] = {"TableName": self.name, "Key": key, "ConditionExpression": condition}
+        return check if values is None else check | {"ExpressionAttributeValues": _placeholders(values)}
 
     def _call(self, operation: str, **parameters: Any) -> dict[str, Any]:
         call = functools.partial(getattr(self._client, operation), **parameters)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import TypeVar
 
-from ctrlb.domain.rows import Audit, IngestCredential, Key, Member, Role, Settings, SignIn
+from ctrlb.domain.rows import Audit, Grounds, IngestCredential, Key, Member, Role, Settings, SignIn
 from ctrlb.ports import Clock, IdentityStore
 
 MAX_AGE_S = 15.0
@@ -61,14 +61,13 @@ class CachedIdentity:
         """See IdentityStore.members; not cached."""
         return self._store.members(workspace)
 
-    def change_member(self, before: Member | None, after: Member, by: Member | None, audit: Audit) -> None:
+    def change_member(self, before: Member | None, after: Member, by: Grounds | None, audit: Audit) -> None:
         """See IdentityStore.change_member. When they moved, the next reads are of the store."""
         try:
             self._store.change_member(before, after, by, audit)
         finally:
-            for member in (after, by):
-                if member is not None:
-                    self._forget(("member", member.workspace, member.user))
+            self._forget(("member", after.workspace, after.user))
+            self._forget_grounds(by)
 
     def role(self, workspace: str, name: str) -> Role | None:
         """See IdentityStore.role; at most MAX_AGE_S old."""
@@ -78,24 +77,27 @@ class CachedIdentity:
         """See IdentityStore.roles; not cached."""
         return self._store.roles(workspace)
 
-    def change_role(self, before: Role | None, after: Role, by: Member, audit: Audit) -> None:
+    def change_role(self, before: Role | None, after: Role, by: Grounds, audit: Audit) -> None:
         """See IdentityStore.change_role. When it moved, the next reads are of the store."""
         try:
             self._store.change_role(before, after, by, audit)
         finally:
             self._forget(("role", after.workspace, after.name))
-            self._forget(("member", by.workspace, by.user))
+            self._forget_grounds(by)
 
     def settings(self, workspace: str) -> Settings:
         """See IdentityStore.settings; at most MAX_AGE_S old."""
         return self._read(("settings", workspace), lambda: self._store.settings(workspace))
 
-    def change_settings(self, workspace: str, before: Settings, after: Settings, audit: Audit) -> None:
+    def change_settings(
+        self, workspace: str, before: Settings, after: Settings, by: Grounds | None, audit: Audit
+    ) -> None:
         """See IdentityStore.change_settings. When they moved, the next read is of the store."""
         try:
-            self._store.change_settings(workspace, before, after, audit)
+            self._store.change_settings(workspace, before, after, by, audit)
         finally:
             self._forget(("settings", workspace))
+            self._forget_grounds(by)
 
     def ingest_credential(self, workspace: str, credential_id: str) -> IngestCredential | None:
         """See IdentityStore.ingest_credential; at most MAX_AGE_S old."""
@@ -106,14 +108,22 @@ class CachedIdentity:
         """See IdentityStore.ingest_credentials; not cached."""
         return self._store.ingest_credentials(workspace)
 
-    def add_ingest_credential(self, credential: IngestCredential, audit: Audit) -> None:
+    def add_ingest_credential(self, credential: IngestCredential, by: Grounds, audit: Audit) -> None:
         """See IdentityStore.add_ingest_credential."""
-        self._store.add_ingest_credential(credential, audit)
+        try:
+            self._store.add_ingest_credential(credential, by, audit)
+        finally:
+            self._forget_grounds(by)
 
-    def revoke_ingest_credential(self, workspace: str, credential_id: str, revoked_us: int, audit: Audit) -> None:
+    def revoke_ingest_credential(
+        self, workspace: str, credential_id: str, revoked_us: int, by: Grounds, audit: Audit
+    ) -> None:
         """See IdentityStore.revoke_ingest_credential."""
-        self._store.revoke_ingest_credential(workspace, credential_id, revoked_us, audit)
-        self._forget(("ingest", workspace, credential_id))
+        try:
+            self._store.revoke_ingest_credential(workspace, credential_id, revoked_us, by, audit)
+        finally:
+            self._forget(("ingest", workspace, credential_id))
+            self._forget_grounds(by)
 
     def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
         """See IdentityStore.add_sign_in."""
@@ -145,6 +155,13 @@ class CachedIdentity:
             while len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
         return value
+
+    def _forget_grounds(self, by: Grounds | None) -> None:
+        if by is None:
+            return
+        self._forget(("member", by.by.workspace, by.by.user))
+        for name in by.roles:
+            self._forget(("role", by.by.workspace, name))
 
     def _forget(self, name: Hashable) -> None:
         with self._lock:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ctrlb.adapters.identity_text import read_grants, written_grants
 from ctrlb.adapters.sqlite_database import SqliteDatabase
-from ctrlb.domain.rows import Audit, IngestCredential, Key, Member, Role, Settings, SignIn
+from ctrlb.domain.rows import Audit, Grounds, IngestCredential, Key, Member, Role, Settings, SignIn
 from ctrlb.ports import Moved
 
 IDENTITY_SCHEMA = """
@@ -110,12 +110,13 @@ class SqliteIdentity:
         """See IdentityStore.members."""
         return [_member(row) for row in self._database.select(f"{_MEMBER} ORDER BY user", (workspace,))]
 
-    def change_member(self, before: Member | None, after: Member, by: Member | None, audit: Audit) -> None:
+    def change_member(self, before: Member | None, after: Member, by: Grounds | None, audit: Audit) -> None:
         """See IdentityStore.change_member."""
 
         def job(connection: sqlite3.Connection) -> None:
-            if _found_member(connection, after) != before or (by and _found_member(connection, by) != by):
+            if _found_member(connection, after) != before:
                 raise Moved
+            _check_unmoved(connection, by)
             row = (after.workspace, after.user, after.role, after.active, written_grants(after.grants))
             connection.execute("INSERT OR REPLACE INTO people VALUES (?, ?, ?, ?, ?, ?)", (*row, after.changed_us))
             _record(connection, audit)
@@ -131,13 +132,13 @@ class SqliteIdentity:
         """See IdentityStore.roles."""
         return [_role(row) for row in self._database.select(f"{_ROLE} ORDER BY name", (workspace,))]
 
-    def change_role(self, before: Role | None, after: Role, by: Member, audit: Audit) -> None:
+    def change_role(self, before: Role | None, after: Role, by: Grounds, audit: Audit) -> None:
         """See IdentityStore.change_role."""
 
         def job(connection: sqlite3.Connection) -> None:
-            found = connection.execute(f"{_ROLE} AND name = ?", (after.workspace, after.name)).fetchone()
-            if (found and _role(found)) != before or _found_member(connection, by) != by:
+            if _found_role(connection, after.workspace, after.name) != before:
                 raise Moved
+            _check_unmoved(connection, by)
             row = (after.workspace, after.name, json.dumps(sorted(after.permissions)), after.changed_us)
             connection.execute("INSERT OR REPLACE INTO roles VALUES (?, ?, ?, ?)", row)
             _record(connection, audit)
@@ -148,12 +149,15 @@ class SqliteIdentity:
         """See IdentityStore.settings."""
         return _settings(self._database.select(_SETTINGS, (workspace,)))
 
-    def change_settings(self, workspace: str, before: Settings, after: Settings, audit: Audit) -> None:
+    def change_settings(
+        self, workspace: str, before: Settings, after: Settings, by: Grounds | None, audit: Audit
+    ) -> None:
         """See IdentityStore.change_settings."""
 
         def job(connection: sqlite3.Connection) -> None:
             if _settings(connection.execute(_SETTINGS, (workspace,)).fetchall()) != before:
                 raise Moved
+            _check_unmoved(connection, by)
             text = json.dumps(dataclasses.asdict(after))
             connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (workspace, text))
             _record(connection, audit)
@@ -170,25 +174,31 @@ class SqliteIdentity:
         rows = self._database.select(f"{_INGEST} ORDER BY created_us, credential_id", (workspace,))
         return [IngestCredential(*row) for row in rows]
 
-    def add_ingest_credential(self, credential: IngestCredential, audit: Audit) -> None:
+    def add_ingest_credential(self, credential: IngestCredential, by: Grounds, audit: Audit) -> None:
         """See IdentityStore.add_ingest_credential."""
 
         def job(connection: sqlite3.Connection) -> None:
+            _check_unmoved(connection, by)
             row = dataclasses.astuple(credential)
             connection.execute("INSERT INTO ingest_credentials VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
             _record(connection, audit)
 
         self._database.write(job)
 
-    def revoke_ingest_credential(self, workspace: str, credential_id: str, revoked_us: int, audit: Audit) -> None:
+    def revoke_ingest_credential(
+        self, workspace: str, credential_id: str, revoked_us: int, by: Grounds, audit: Audit
+    ) -> None:
         """See IdentityStore.revoke_ingest_credential."""
 
         def job(connection: sqlite3.Connection) -> None:
-            connection.execute(
+            _check_unmoved(connection, by)
+            changed = connection.execute(
                 "UPDATE ingest_credentials SET revoked_us = coalesce(revoked_us, ?) "
                 "WHERE workspace = ? AND credential_id = ?",
                 (revoked_us, workspace, credential_id),
             )
+            if changed.rowcount == 0:
+                raise Moved
             _record(connection, audit)
 
         self._database.write(job)
@@ -230,6 +240,20 @@ class SqliteIdentity:
 def _found_member(connection: sqlite3.Connection, member: Member) -> Member | None:
     row = connection.execute(f"{_MEMBER} AND user = ?", (member.workspace, member.user)).fetchone()
     return _member(row) if row else None
+
+
+def _found_role(connection: sqlite3.Connection, workspace: str, name: str) -> Role | None:
+    row = connection.execute(f"{_ROLE} AND name = ?", (workspace, name)).fetchone()
+    return _role(row) if row else None
+
+
+def _check_unmoved(connection: sqlite3.Connection, by: Grounds | None) -> None:
+    """Raise Moved unless all that a change was decided by is as it was read."""
+    if by is None:
+        return
+    found = {name: _found_role(connection, by.by.workspace, name) for name in by.roles}
+    if _found_member(connection, by.by) != by.by or found != by.roles:
+        raise Moved
 
 
 def _member(row: tuple[Any, ...]) -> Member:

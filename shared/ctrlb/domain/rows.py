@@ -3,7 +3,8 @@
 Times are whole microseconds since the epoch. An empty string stands for "none", as on the wire.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 ClaimKind: TypeAlias = Literal["HOLD", "RELEASE", "DONE"]
@@ -198,6 +199,16 @@ class Member:
     grants: tuple[Grant, ...] = ()
     changed_us: int = 0
     """When role, grants or status last changed, 0 while they are as at first; of each person the times only grow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What a change was decided by: it may be made while all of this is as it was read."""
+
+    by: Member
+    """Who makes the change."""
+    roles: Mapping[str, Role | None] = field(default_factory=dict)
+    """The roles of the workspace's own that were looked at, by name; None for one that is not defined."""
 
 
 @dataclass(frozen=True, slots=True)
