@@ -101,8 +101,15 @@ def end(hook: Mapping[str, Any], environ: Mapping[str, str]) -> None:
 
 
 def root_of(cwd: str) -> str:
-    """The real path of the nearest folder at or above `cwd` that has a `.git`; of `cwd` itself when there is none."""
+    """The real path of the nearest folder at or above `cwd` that has a `.git`; of `cwd` itself when there is none.
+
+    Where the disk ignores case it is spelled as on the disk, so that all who mean one checkout name it alike.
+    """
+    from ctrlb_agent.edits import disk_ignores_case, spelled_on_disk
+
     real = os.path.realpath(cwd or ".")
+    if disk_ignores_case(real):
+        real = "/" + spelled_on_disk("/", real[1:])
     folder = real
     while not os.path.lexists(os.path.join(folder, ".git")):
         parent = os.path.dirname(folder)

@@ -1,0 +1,170 @@
+"""The hooks of a session's life: tell it who it is, let it join a run, and send what it said and did.
+
+Whatever fails here is written to the log, and the client goes on as if the hook were not there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from ctrlb_agent import identity, state
+from ctrlb_agent.settings import settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ctrlb_agent.identity import Identity
+
+UPLOAD_WAIT_S = {"Stop": 2.0, "SubagentStop": 2.0, "SessionEnd": 1.0}
+"""How long a hook waits for the upload, which goes on without it. Claude Code cuts SessionEnd hooks after 1.5 s."""
+
+RELAY_COMMAND = "ctrlb-agent:relay"
+
+NOT_SET_UP = (
+    "CtrlB Relay is not set up: there is no server address or no key. Tell the person to set CTRLB_URL and CTRLB_KEY "
+    "(or the plugin's options url and key) and to start a new session; `python3 -m ctrlb_agent doctor` says what is "
+    "missing."
+)
+
+
+def run(client: str, event: str, hook: Mapping[str, Any], environ: Mapping[str, str]) -> bytes:
+    """Do what the event asks for and return what the hook prints. Never raises.
+
+    Returns within the time in `UPLOAD_WAIT_S`, and otherwise without waiting for the network.
+    """
+    if event == "SessionStart":
+        return session_start(client, hook, environ)
+    if event == "UserPromptExpansion":
+        return _tried("the relay command", lambda: relay_command(client, hook, environ)) or b""
+    if event in UPLOAD_WAIT_S:
+        _finish(client, event, hook, environ)
+    return b""
+
+
+def session_start(client: str, hook: Mapping[str, Any], environ: Mapping[str, str]) -> bytes:
+    """The note with the session's ids. Also makes the next hooks quick, and sends what earlier sessions left."""
+    who = identity.identity_of(hook, environ, client)
+    _tried("the interpreter's path", _keep_interpreter)
+    if not _is_set_up(environ):
+        state.log("session start: not set up: no CTRLB_URL or no CTRLB_KEY")
+        return b""
+    _tried("the background process", lambda: _start_daemon())
+    _tried("the upload", lambda: _start_upload(client, hook))
+    return _context("SessionStart", note(who))
+
+
+def note(who: Identity) -> str:
+    """What an agent is told when its session starts."""
+    return (
+        f"CtrlB Relay: your run id is {who.run} and your agent id is {who.agent}. Pass them as run_id and agent when a "
+        f"tool takes them. Name files relative to {who.root}, as the edit check does. Other agents may be at work in "
+        "this run: peers tells what they took, claim takes a file or task before you work on it, release gives it "
+        "back, post leaves a note. search_sessions, find_command, next_actions and fetch_records recall past sessions."
+    )
+
+
+def relay_command(client: str, hook: Mapping[str, Any], environ: Mapping[str, str]) -> bytes:
+    """Put the session into the run that `/ctrlb-agent:relay <run id>` names, and tell it. Other commands: nothing."""
+    if hook.get("command_name") != RELAY_COMMAND:
+        return b""
+    if not _is_set_up(environ):
+        return _context("UserPromptExpansion", NOT_SET_UP)
+    named = first_word(str(hook.get("command_args") or ""))
+    if not named:
+        who = identity.identity_of(hook, environ, client)
+        return _context("UserPromptExpansion", f"{note(who)} No run id was given, so the run is still this one.")
+    try:
+        who = identity.join_run(hook, environ, client, named)
+    except (ValueError, OSError) as error:
+        who = identity.identity_of(hook, environ, client)
+        said = f"{note(who)} The run was not changed: {error}. Tell the person."
+        return _context("UserPromptExpansion", said)
+    return _context("UserPromptExpansion", f"{note(who)} {_replaced(who, environ)}")
+
+
+def first_word(text: str) -> str:
+    """The first word of what follows the command, or what stands in quotes there, since a run id may hold spaces."""
+    text = text.strip()
+    quoted = text[1:].partition(text[0])[0] if text[:1] in ("'", '"') else ""
+    return quoted.strip() or text.partition(" ")[0]
+
+
+def _replaced(who: Identity, environ: Mapping[str, str]) -> str:
+    """What to make of the ids of before. A header of the connection still has those of the environment."""
+    said = "These ids replace any that you were told before."
+    run, agent = identity.variable_of(environ, "CTRLB_RUN"), identity.variable_of(environ, "CTRLB_AGENT")
+    if run and run != who.run:
+        said += f" The tools' connection still says run {run}, so always pass run_id yourself."
+    if agent and agent != who.agent:
+        said += f" It says agent {agent}, so always pass agent too."
+    return said
+
+
+def _finish(client: str, event: str, hook: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    """Send what is new. A container that ends with the client would end the upload too, so give it a moment."""
+    give_up_s = time.monotonic() + UPLOAD_WAIT_S[event]
+    identity.identity_of(hook, environ, client)
+    upload = _tried("the upload", lambda: _start_upload(client, hook)) if _is_set_up(environ) else None
+    if event == "SessionEnd":
+        _tried("the session's end", lambda: identity.end(hook, environ))
+    if upload is not None:
+        _tried("the upload", lambda: _wait(upload, give_up_s))
+
+
+def _start_upload(client: str, hook: Mapping[str, Any]) -> Any:
+    from ctrlb_agent import upload
+
+    return upload.start_detached(client, hook)
+
+
+def _wait(upload: Any, give_up_s: float) -> None:
+    from subprocess import TimeoutExpired
+
+    try:
+        upload.wait(timeout=max(0.0, give_up_s - time.monotonic()))
+    except TimeoutExpired:
+        return  # it goes on by itself
+
+
+def _start_daemon() -> None:
+    from ctrlb_agent import daemon
+
+    daemon.start()
+
+
+def _keep_interpreter() -> None:
+    """Note which Python runs this, so that the next hook need not go through a version manager's stand-in."""
+    file = state.path("python")
+    wanted = os.fsencode(sys.executable) + b"\n"
+    try:
+        with open(file, "rb") as stream:
+            if stream.read() == wanted:
+                return
+    except FileNotFoundError:
+        pass  # the first session
+    if os.path.isfile(sys.executable):
+        state.write_bytes(file, wanted)
+
+
+def _is_set_up(environ: Mapping[str, str]) -> bool:
+    settings = settings_of(environ)
+    return bool(settings.url and settings.key)
+
+
+def _context(event: str, text: str) -> bytes:
+    """What adds the text to the session's context, in the form that both clients take."""
+    import json
+
+    return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}).encode()
+
+
+def _tried(what: str, action: Callable[[], Any]) -> Any:
+    """The action's outcome; None when it failed, which is logged: a hook must not cost its user anything."""
+    try:
+        return action()
+    except Exception as error:
+        state.log(f"{what} failed: {type(error).__name__}: {error}")
+        return None
