@@ -164,8 +164,12 @@ class SessionIndex(Protocol):
 class IdentityStore(Protocol):
     """Workspaces' members, roles, keys, settings and sign-ins."""
 
-    def key(self, workspace: str, key_id: str) -> Key | None:
-        """The key as it is stored, revoked or not."""
+    def key(self, workspace: str, key_id: str, presented_sha256: str = "") -> Key | None:
+        """The key as it is stored, revoked or not.
+
+        Only where `presented_sha256` is its own may it be known from some seconds ago: so a wrong secret costs what
+        an unknown id does, and no time tells which ids there are.
+        """
 
     def add_key(self, key: Key, audit: Audit) -> None:
         """Write a new key; its id is random and taken to be new."""
@@ -208,8 +212,10 @@ class IdentityStore(Protocol):
     ) -> None:
         """Replace `before` by `after`, or raise Moved and write nothing, as `change_member` does."""
 
-    def ingest_credential(self, workspace: str, credential_id: str) -> IngestCredential | None:
-        """The credential as it is stored, revoked or not."""
+    def ingest_credential(
+        self, workspace: str, credential_id: str, presented_sha256: str = ""
+    ) -> IngestCredential | None:
+        """The credential as it is stored, revoked or not; known from before as `key` is."""
 
     def ingest_credentials(self, workspace: str) -> list[IngestCredential]:
         """The workspace's credentials, oldest first, revoked ones too."""

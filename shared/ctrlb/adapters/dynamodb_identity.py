@@ -27,7 +27,7 @@ class DynamodbIdentity:
         self._table = table
         self._random = random
 
-    def key(self, workspace: str, key_id: str) -> Key | None:
+    def key(self, workspace: str, key_id: str, presented_sha256: str = "") -> Key | None:
         """See IdentityStore.key."""
         found = self._table.get(_key_place(workspace, key_id))
         return _key(workspace, found) if found else None
@@ -126,7 +126,9 @@ class DynamodbIdentity:
         except ConditionFailed:
             raise Moved from None
 
-    def ingest_credential(self, workspace: str, credential_id: str) -> IngestCredential | None:
+    def ingest_credential(
+        self, workspace: str, credential_id: str, presented_sha256: str = ""
+    ) -> IngestCredential | None:
         """See IdentityStore.ingest_credential."""
         found = self._table.get(_ingest_place(workspace, credential_id))
         return _ingest_credential(workspace, found) if found else None

@@ -4,11 +4,12 @@ What another server changed is seen at most MAX_AGE_S later: a key that is revok
 documents say. What is not there is never kept, so a new key works at once everywhere.
 """
 
+import hmac
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ctrlb.domain.rows import Audit, Grounds, IngestCredential, Key, Member, Role, Settings, SignIn
 from ctrlb.ports import Clock, IdentityStore
@@ -26,11 +27,14 @@ class CachedIdentity:
         self._store = store
         self._clock = clock
         self._kept: OrderedDict[Hashable, tuple[float, object]] = OrderedDict()
+        self._forgotten = 0
+        """How often something was forgotten: it tells a read whether a change came in between."""
         self._lock = threading.Lock()
 
-    def key(self, workspace: str, key_id: str) -> Key | None:
-        """See IdentityStore.key; at most MAX_AGE_S old."""
-        return self._read(("key", workspace, key_id), lambda: self._store.key(workspace, key_id))
+    def key(self, workspace: str, key_id: str, presented_sha256: str = "") -> Key | None:
+        """See IdentityStore.key; at most MAX_AGE_S old, and kept for who has the secret alone."""
+        name, is_for = ("key", workspace, key_id), _known_to(presented_sha256)
+        return self._read(name, lambda: self._store.key(workspace, key_id), is_for)
 
     def add_key(self, key: Key, audit: Audit) -> None:
         """See IdentityStore.add_key."""
@@ -42,8 +46,10 @@ class CachedIdentity:
 
     def revoke_key(self, workspace: str, key_id: str, revoked_us: int, audit: Audit) -> None:
         """See IdentityStore.revoke_key."""
-        self._store.revoke_key(workspace, key_id, revoked_us, audit)
-        self._forget(("key", workspace, key_id))
+        try:
+            self._store.revoke_key(workspace, key_id, revoked_us, audit)
+        finally:
+            self._forget(("key", workspace, key_id))
 
     def touch_key(self, workspace: str, key_id: str, used_us: int) -> None:
         """See IdentityStore.touch_key. The kept key is as touched, so that it is not noted again."""
@@ -99,10 +105,12 @@ class CachedIdentity:
             self._forget(("settings", workspace))
             self._forget_grounds(by)
 
-    def ingest_credential(self, workspace: str, credential_id: str) -> IngestCredential | None:
-        """See IdentityStore.ingest_credential; at most MAX_AGE_S old."""
-        read = self._store.ingest_credential
-        return self._read(("ingest", workspace, credential_id), lambda: read(workspace, credential_id))
+    def ingest_credential(
+        self, workspace: str, credential_id: str, presented_sha256: str = ""
+    ) -> IngestCredential | None:
+        """See IdentityStore.ingest_credential; at most MAX_AGE_S old, and kept for who has the secret alone."""
+        name, is_for = ("ingest", workspace, credential_id), _known_to(presented_sha256)
+        return self._read(name, lambda: self._store.ingest_credential(workspace, credential_id), is_for)
 
     def ingest_credentials(self, workspace: str) -> list[IngestCredential]:
         """See IdentityStore.ingest_credentials; not cached."""
@@ -141,16 +149,18 @@ class CachedIdentity:
         """See IdentityStore.remove_sign_in."""
         self._store.remove_sign_in(token_sha256)
 
-    def _read(self, name: Hashable, read: Callable[[], T]) -> T:
+    def _read(self, name: Hashable, read: Callable[[], T], is_for: Callable[[Any], bool] = lambda kept: True) -> T:
+        """What is kept under the name, if `is_for` allows; else what `read` returns, which is kept from now on."""
         now_s = self._clock.elapsed_s()
         with self._lock:
-            kept = self._kept.get(name)
-        if kept is not None and now_s - kept[0] < MAX_AGE_S:
+            kept, forgotten = self._kept.get(name), self._forgotten
+        if kept is not None and now_s - kept[0] < MAX_AGE_S and is_for(kept[1]):
             return kept[1]  # type: ignore[return-value]  # kept under this name by the same read
         value = read()
         with self._lock:
             self._kept.pop(name, None)
-            if value is not None:
+            # What was read while something was changed here may be what was there before.
+            if value is not None and forgotten == self._forgotten:
                 self._kept[name] = (now_s, value)  # as old as the moment before the read
             while len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
@@ -165,4 +175,10 @@ class CachedIdentity:
 
     def _forget(self, name: Hashable) -> None:
         with self._lock:
+            self._forgotten += 1
             self._kept.pop(name, None)
+
+
+def _known_to(presented_sha256: str) -> Callable[[Key | IngestCredential], bool]:
+    """Whether a kept row is of the presented secret: else a guess would be answered sooner than an unknown id."""
+    return lambda kept: hmac.compare_digest(kept.secret_sha256, presented_sha256)

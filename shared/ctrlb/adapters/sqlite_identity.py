@@ -58,7 +58,7 @@ class SqliteIdentity:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    def key(self, workspace: str, key_id: str) -> Key | None:
+    def key(self, workspace: str, key_id: str, presented_sha256: str = "") -> Key | None:
         """See IdentityStore.key."""
         rows = self._database.select(f"{_KEY} WHERE workspace = ? AND key_id = ?", (workspace, key_id))
         return Key(*rows[0]) if rows else None
@@ -164,7 +164,9 @@ class SqliteIdentity:
 
         self._database.write(job)
 
-    def ingest_credential(self, workspace: str, credential_id: str) -> IngestCredential | None:
+    def ingest_credential(
+        self, workspace: str, credential_id: str, presented_sha256: str = ""
+    ) -> IngestCredential | None:
         """See IdentityStore.ingest_credential."""
         rows = self._database.select(f"{_INGEST} AND credential_id = ?", (workspace, credential_id))
         return IngestCredential(*rows[0]) if rows else None

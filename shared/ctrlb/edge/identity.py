@@ -75,9 +75,10 @@ def _key_holder(credential: str, host: str, ports: Ports) -> Caller:
     presented = read_key(credential)
     if presented is None:
         raise InvalidKey(f"this is not a key, or it has a typo; {_RENEW}")
-    key = ports.identity.key(presented.workspace, presented.key_id)
+    secret_sha256 = secret_hash(presented.secret)
+    key = ports.identity.key(presented.workspace, presented.key_id, secret_sha256)
     kept = key.secret_sha256 if key else _NOBODYS_SECRET  # an unknown id costs what a wrong secret does
-    if not hmac.compare_digest(secret_hash(presented.secret), kept) or key is None:
+    if not hmac.compare_digest(secret_sha256, kept) or key is None:
         raise InvalidKey(f"there is no such key; {_RENEW}")
     now_us = ports.clock.now_us()
     if key.revoked_us is not None:
@@ -155,12 +156,13 @@ def identify_ingest(authorization: str | None, dataset: str, ports: Ports) -> In
     presented = read_key(credential.strip(), INGEST_PREFIX)
     if presented is None:
         raise IngestRefused("this is not an ingest credential, or it has a typo")
+    secret_sha256 = secret_hash(presented.secret)
     try:
-        found = ports.identity.ingest_credential(presented.workspace, presented.key_id)
+        found = ports.identity.ingest_credential(presented.workspace, presented.key_id, secret_sha256)
     except Unavailable as error:
         raise AuthUnavailable("credentials cannot be checked right now; send it again", error.retry_after_s) from None
     kept = found.secret_sha256 if found else _NOBODYS_SECRET  # an unknown id costs what a wrong secret does
-    if not hmac.compare_digest(secret_hash(presented.secret), kept) or found is None or found.dataset != dataset:
+    if not hmac.compare_digest(secret_sha256, kept) or found is None or found.dataset != dataset:
         raise IngestRefused("there is no such ingest credential for this dataset")
     if found.revoked_us is not None:
         raise IngestRefused("the ingest credential was revoked")
