@@ -3,6 +3,7 @@
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,15 @@ import httpx2
 import pytest
 
 from ctrlb.__main__ import main
-from ctrlb.domain.errors import InvalidKey, NoCredential, SignInRefused, TooManyRequests
+from ctrlb.domain.errors import (
+    CtrlbError,
+    ForbiddenRole,
+    InvalidKey,
+    NoCredential,
+    SignInRefused,
+    TooManyRequests,
+    WorkspaceMismatch,
+)
 from ctrlb.domain.key_format import written_key
 from ctrlb.domain.rates import Rate, take
 from ctrlb.edge import limits
@@ -19,7 +28,7 @@ from ctrlb.keys import create_key
 from ctrlb.laptop import owner
 from ctrlb.models import CreateKeyRequest
 from ctrlb.ports import Ports
-from tests.conftest import HandClock
+from tests.conftest import HandClock, add_member
 from tests.issuer import LocalIssuer
 from tests.laptop import Laptop
 
@@ -29,6 +38,12 @@ WRONG = f"Bearer {written_key('local', 'a' * 12, 'b' * 43)}"
 
 def key_of(stores: Ports) -> str:
     return "Bearer " + create_key(CreateKeyRequest(name="k"), owner(stores), stores).key
+
+
+def key_of_nobody(stores: Ports) -> str:
+    """A key of a person whose role allows nothing."""
+    add_member(stores, "nobody", "Nobody", workspace="local")
+    return "Bearer " + create_key(CreateKeyRequest(name="k"), replace(owner(stores), user="nobody"), stores).key
 
 
 def calls(counted: Limits, stores: Ports, authorization: str | None, times: int, address: str = ADDRESS) -> None:
@@ -132,6 +147,23 @@ def test_refused_tokens_of_people_count_as_guesses(people: Ports, issuer: LocalI
         with pytest.raises(SignInRefused):
             counted.caller("Bearer ctrlbs_guess", ADDRESS, people)
     too_many(counted, people, f"Bearer {issuer.token()}")
+
+
+@pytest.mark.parametrize("refused", [ForbiddenRole, WorkspaceMismatch])
+def test_keys_that_are_good_but_not_let_in_count_as_refused(
+    stores: Ports, clock: HandClock, refused: type[CtrlbError]
+) -> None:
+    key, host, counted = key_of(stores), "", Limits(200, clock.elapsed_s)
+    calls(counted, stores, key, 1)
+    if refused is ForbiddenRole:
+        key = key_of_nobody(stores)
+    else:
+        stores, host = replace(stores, workspace_hosts={"beta.example.com": "beta"}), "beta.example.com"
+    for _ in range(limits.REFUSALS.burst):
+        with pytest.raises(refused):
+            counted.caller(key, ADDRESS, stores, host)
+    too_many(counted, stores, WRONG)
+    too_many(counted, stores, key)  # one that was let in before, and is not any more, waits as well
 
 
 def test_the_addresses_of_one_subscriber_count_as_one(stores: Ports, clock: HandClock) -> None:

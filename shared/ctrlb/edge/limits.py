@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ctrlb.domain.access import Caller
-from ctrlb.domain.errors import Invalid, KeyRefused, SignInRefused, TooManyRequests
+from ctrlb.domain.errors import ForbiddenRole, Invalid, KeyRefused, SignInRefused, TooManyRequests, WorkspaceMismatch
 from ctrlb.domain.key_format import secret_hash
 from ctrlb.domain.rates import Rate, take
 from ctrlb.edge.identity import credential_of, host_of, identify
@@ -77,7 +77,7 @@ class Limits:
             raise _too_many("too many credentials from this address were refused", wait_s)
         try:
             caller = identify(authorization, ports, host)
-        except (KeyRefused, SignInRefused):
+        except (KeyRefused, SignInRefused, ForbiddenRole, WorkspaceMismatch):
             self._refusals.take(network)
             with self._lock:
                 self._known.pop(credential, None)
