@@ -132,11 +132,11 @@ def _claude(environ: Mapping[str, str], settings: Settings) -> Iterator[Finding]
 
 
 def _codex(environ: Mapping[str, str], codex_home: str | None) -> Iterator[Finding]:
-    from ctrlb_agent import codex_config, codex_trust
-
     folder = codex_home or environ.get("CODEX_HOME") or os.path.expanduser("~/.codex")
     if not os.path.isdir(folder):
         return
+    from ctrlb_agent import codex_config, codex_trust
+
     if codex_config.installed(folder) is None:
         yield Finding("note", "Codex has no hooks of ours", "python3 -I install.py --codex")
         return

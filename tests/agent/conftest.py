@@ -1,0 +1,24 @@
+"""A laptop-mode server for each module of tests, and a state folder for each test."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.laptop import Laptop
+
+
+@pytest.fixture(scope="module")
+def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
+    """A server of the module's own."""
+    server = Laptop(tmp_path_factory.mktemp("laptop"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def agent_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The state folder that this process, and those it starts, use."""
+    folder = tmp_path / "agent-home"
+    monkeypatch.setenv("CTRLB_AGENT_HOME", str(folder))
+    return folder

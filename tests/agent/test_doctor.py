@@ -1,0 +1,133 @@
+"""`doctor`: each thing that keeps the hooks from working is named, with what to do."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.agent.programs import ctrlb, environment
+from tests.agent.scripted_server import ScriptedServer, answers
+from tests.laptop import Laptop
+
+CLAUDE = """#!/bin/sh
+echo '[{"id": "ctrlb-agent@ctrlb", "version": "0.1.0", "scope": "user", "enabled": true}]'
+"""
+
+
+class Patient:
+    """A home, and the programs on its path."""
+
+    def __init__(self, home: Path, laptop: Laptop) -> None:
+        self.home = home
+        self.programs = home / "bin"
+        self.programs.mkdir()
+        self.environ = environment(home, laptop, CTRLB_RUN="run") | {"PATH": f"{self.programs}:/usr/bin:/bin"}
+
+    def install(self, name: str, script: str) -> None:
+        program = self.programs / name
+        program.write_text(script)
+        program.chmod(0o755)
+
+    def findings(self, **changed: str) -> list[tuple[str, str, str]]:
+        done = ctrlb("doctor", "--json", environ=self.environ | changed, cwd=self.home)
+        found = [(one["level"], one["text"], one["remedy"]) for one in json.loads(done.stdout)["findings"]]
+        assert done.returncode == (1 if any(level == "fail" for level, _, _ in found) else 0), done.stderr
+        return found
+
+    def failures(self, **changed: str) -> list[tuple[str, str]]:
+        return [(text, remedy) for level, text, remedy in self.findings(**changed) if level == "fail"]
+
+
+@pytest.fixture
+def patient(tmp_path: Path, laptop: Laptop) -> Patient:
+    return Patient(tmp_path, laptop)
+
+
+def test_a_healthy_machine_has_nothing_to_mend(patient: Patient, laptop: Laptop) -> None:
+    found = patient.findings()
+    words = ctrlb("doctor", environ=patient.environ, cwd=patient.home)
+
+    assert ("ok", f"{laptop.url} answers, and takes the key; enforce mode is advisory", "") in found
+    assert words.returncode == 0
+    assert f"ok    {laptop.url} answers, and takes the key; enforce mode is advisory\n" in words.stdout
+
+
+@pytest.mark.parametrize(
+    ("changed", "text", "remedy"),
+    [
+        ({"CTRLB_URL": ""}, "the server is not known", "set CTRLB_URL"),
+        ({"CTRLB_KEY": ""}, "there is no key", "set CTRLB_KEY"),
+        ({"CTRLB_RUN": "${CTRLB_RUN}"}, "CTRLB_RUN is ${CTRLB_RUN}", "was not expanded"),
+        ({"CTRLB_URL": "http://127.0.0.1:1"}, "nothing listens at http://127.0.0.1:1", "start it"),
+        ({"CTRLB_KEY": "ctrlb_local_typo"}, "(MCP_INVALID_KEY)", "make a new one"),
+        ({"CTRLB_DATASET": "elsewhere"}, "sessions dataset is agent_sessions", "CTRLB_DATASET=agent_sessions"),
+    ],
+)
+def test_what_keeps_the_server_away_is_named(patient: Patient, changed: dict[str, str], text: str, remedy: str) -> None:
+    assert any(text in said and remedy in to_do for said, to_do in patient.failures(**changed))
+
+
+@pytest.mark.parametrize("status", [200, 404, 500])
+def test_another_kind_of_server_is_told_from_ours(patient: Patient, status: int) -> None:
+    with ScriptedServer(answers(status, b"<html>")) as server:
+        failures = patient.failures(CTRLB_URL=server.url)
+
+    assert (f"{server.url} answers {status}, and not as CtrlB does", "mend CTRLB_URL") in failures
+
+
+def test_a_server_added_by_hand_suppresses_the_plugins(patient: Patient, laptop: Laptop) -> None:
+    patient.install("claude", CLAUDE)
+    assert not patient.failures()
+    by_hand = {"mine": {"type": "http", "url": f"{laptop.url}/mcp"}}
+    (patient.home / ".claude.json").write_text(json.dumps({"projects": {"/work/app": {"mcpServers": by_hand}}}))
+
+    [(text, remedy)] = patient.failures()
+
+    assert "the plugin's is suppressed: mine" in text
+    assert remedy == "claude mcp remove mine"
+
+
+def test_a_client_without_the_plugin_is_worth_a_note(patient: Patient) -> None:
+    patient.install("claude", "#!/bin/sh\necho '[]'\n")
+
+    assert any(text == "Claude Code has no plugin ctrlb-agent" for _, text, _ in patient.findings())
+
+
+def test_a_client_that_breaks_or_hangs_up_is_no_reason_to_fail(patient: Patient) -> None:
+    patient.install("claude", "#!/bin/sh\nexit 3\n")
+
+    assert not patient.failures()
+
+
+def test_a_python_that_has_gone_is_named(patient: Patient) -> None:
+    (patient.home / "state").mkdir(mode=0o700)
+    (patient.home / "state" / "python").write_text("/nowhere/python3\n")
+
+    [(text, remedy)] = patient.failures()
+
+    assert text == "the Python that hooks use is gone: /nowhere/python3"
+    assert remedy.startswith("remove ")
+
+
+def test_a_folder_that_others_can_read_is_named(patient: Patient) -> None:
+    (patient.home / "state").mkdir()
+    (patient.home / "state").chmod(0o755)
+
+    [(text, remedy)] = patient.failures()
+
+    assert "others can read" in text
+    assert remedy == f"chmod 700 {patient.home / 'state'}"
+
+
+def test_rows_that_wait_and_the_last_failure_are_shown(patient: Patient) -> None:
+    (patient.home / "state" / "spool").mkdir(parents=True)
+    (patient.home / "state").chmod(0o700)
+    (patient.home / "state" / "spool" / "1.gz").write_bytes(b"x" * 1_234)
+    (patient.home / "state" / "agent.log").write_text(
+        "2020-01-01T00:00:00Z long ago\n2999-01-01T00:00:00Z the server did not answer\n"
+    )
+
+    notes = [text for level, text, _ in patient.findings() if level == "note"]
+
+    assert "1,234 bytes of rows wait to be sent" in notes
+    assert any(note.startswith("1 lines in ") and note.endswith("the server did not answer") for note in notes)
