@@ -82,7 +82,7 @@ def answer(
     """
     caller: Caller | None = None
     try:
-        if operation.permission is not None:
+        if operation.asks_who:
             caller = identify()
             authorise(operation, caller)
         request = validate(operation, read())

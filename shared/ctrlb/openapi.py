@@ -70,7 +70,7 @@ def _operation(operation: Operation, schemas: Json) -> Json:
         "operationId": operation.name,
         "summary": _first_sentence(operation.request),
         "description": operation.request.__doc__,
-        "security": [{"bearer": []}] if operation.permission else [],
+        "security": [{"bearer": []}] if operation.asks_who else [],
         "responses": _responses(operation, schemas),
     }
     if operation.method in ("GET", "DELETE"):

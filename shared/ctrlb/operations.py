@@ -23,7 +23,7 @@ class Operation:
     method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
     permission: Permission | None
-    """What the caller's role must allow; None for the few operations that anyone may call."""
+    """What the caller's role must allow; None for the few operations that need nothing of it."""
     status: int = 200
     writes: bool = False
     tool: bool = False
@@ -38,6 +38,11 @@ class Operation:
     """The fields of the answer that HTTP shows, where the contract's HTTP answer is shorter than the tool's."""
     laptop_only: bool = False
     """Served by laptop mode alone: elsewhere people sign in with an OpenID provider."""
+
+    @property
+    def asks_who(self) -> bool:
+        """Whether only a caller who is known may call it: all but what anyone may."""
+        return self.permission is not None or self.persons_only
 
     @property
     def name(self) -> str:
@@ -291,7 +296,7 @@ OPERATIONS: tuple[Operation, ...] = (
         models.SignOutAnswer,
         "POST",
         "/ai/sign-out",
-        "mcp.use",
+        None,
         writes=True,
         persons_only=True,
         laptop_only=True,

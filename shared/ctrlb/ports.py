@@ -248,6 +248,10 @@ class Issuer(Protocol):
     """Who signs a deployment's people in."""
 
     @property
+    def address(self) -> str:
+        """The issuer's own, where people sign out again."""
+
+    @property
     def workspace(self) -> str:
         """The workspace whose members they are, at an address that serves every workspace."""
 

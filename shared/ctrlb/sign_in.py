@@ -1,7 +1,7 @@
 """A person's session on a laptop: a one-time code, printed by the server, becomes a bearer token."""
 
 from ctrlb.domain.access import Caller
-from ctrlb.domain.errors import SignInRefused
+from ctrlb.domain.errors import Invalid, SignInRefused
 from ctrlb.domain.key_format import secret_hash
 from ctrlb.domain.rows import SignIn
 from ctrlb.models import SignInAnswer, SignInRequest, SignOutAnswer, SignOutRequest
@@ -35,6 +35,10 @@ def sign_in(request: SignInRequest, caller: Caller | None, ports: Ports) -> Sign
 
 
 def sign_out(request: SignOutRequest, caller: Caller, ports: Ports) -> SignOutAnswer:
-    """End the session that the call was made in."""
+    """End the session that the call was made in. Raises Invalid for one that is not ours to end."""
+    if caller.issuer:
+        raise Invalid(
+            f"this session is not ours: sign out at {caller.issuer}; until the token expires it goes on working"
+        )
     ports.identity.remove_sign_in(caller.token_sha256)
     return SignOutAnswer(ok=True)

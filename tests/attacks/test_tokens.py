@@ -18,8 +18,10 @@ from jwt.warnings import InsecureKeyLengthWarning
 from ctrlb.domain.errors import InvalidKey, SignInRefused
 from ctrlb.edge.identity import identify
 from ctrlb.ports import Ports
+from ctrlb.sign_in import sign_out
 from tests.attacks.conftest import trusting
 from tests.conftest import add_member
+from tests.doors import asked
 from tests.issuer import LocalIssuer, base64url, public_jwk, rsa_key
 
 STRANGER = rsa_key()
@@ -260,3 +262,11 @@ def test_a_token_over_its_bound_is_refused_unread(people: Ports, issuer: LocalIs
 def test_a_token_is_a_key_with_a_typo_where_no_issuer_is_trusted(stores: Ports, issuer: LocalIssuer) -> None:
     with pytest.raises(InvalidKey):
         identify(f"Bearer {issuer.token()}", stores)
+
+
+def test_who_the_issuer_signed_in_is_told_to_sign_out_there(people: Ports, issuer: LocalIssuer) -> None:
+    """The token goes on working until it expires: an answer that all is well would be believed."""
+    ada = identify(f"Bearer {issuer.token()}", people)
+    status, refused = asked(sign_out, ada, people)
+    assert status == 400
+    assert f"sign out at {issuer.url}" in refused["error"]

@@ -44,7 +44,8 @@ def facts(operation: Operation) -> str:
             "MCP tool" if operation.tool else "HTTP only",
             *(["persons only"] if operation.persons_only else []),
             *(["laptop mode only"] if operation.laptop_only else []),
-            f"needs `{operation.permission}`" if operation.permission else "needs no key",
+            *([f"needs `{operation.permission}`"] if operation.permission else []),
+            *([] if operation.asks_who else ["needs no key"]),
             f"answers {operation.status}",
         ]
     )

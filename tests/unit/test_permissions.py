@@ -9,10 +9,10 @@ from ctrlb.domain.key_format import secret_hash
 from ctrlb.domain.rows import Audit, Grounds, Member, Role, SignIn
 from ctrlb.keys import create_key
 from ctrlb.models import CreateKeyRequest
-from ctrlb.operations import OPERATIONS, Operation
+from ctrlb.operations import OPERATIONS, Operation, operation_of
 from ctrlb.ports import Ports
-from ctrlb.sign_in import TOKEN_PREFIX
-from tests.conftest import HandClock, caller_named
+from ctrlb.sign_in import TOKEN_PREFIX, sign_out
+from tests.conftest import HandClock, add_member, caller_named
 from tests.doors import Doors, Reply
 
 GUARDED = [operation for operation in OPERATIONS if operation.permission is not None]
@@ -98,9 +98,22 @@ def test_who_has_the_permission_is_let_in_unless_a_key_calls_what_is_for_persons
     assert ("is for a person" in str(reply.answer)) == operation.persons_only
 
 
+def test_any_person_who_is_known_signs_out_whatever_their_role_and_no_key_does(
+    doors: Doors, stores: Ports, person: str
+) -> None:
+    signing_out = operation_of(sign_out)
+    add_member(stores, "ann", "Nobody")
+    assert doors.http(signing_out, key_of(stores), {}).answer["code"] == "MCP_FORBIDDEN_ROLE"
+    add_member(stores, "bob")
+    bobs = create_key(CreateKeyRequest(name="k"), caller_named("bob"), stores).key
+    assert "is for a person" in doors.http(signing_out, bobs, {}).answer["error"]
+    assert doors.http(signing_out, "ctrlbs_a guess", {}).status == 401
+    assert doors.http(signing_out, person, {}).answer == {"ok": True}
+    assert doors.http(signing_out, person, {}).status == 401
+
+
 def test_only_these_operations_are_open_to_anybody() -> None:
-    assert {operation.name for operation in OPERATIONS} - {operation.name for operation in GUARDED} == {
-        "health",
-        "openapi",
-        "sign_in",
+    assert {operation.name for operation in OPERATIONS if not operation.asks_who} == {"health", "openapi", "sign_in"}
+    assert {operation.name for operation in OPERATIONS if operation.asks_who} - {each.name for each in GUARDED} == {
+        "sign_out"
     }

@@ -56,6 +56,7 @@ class OidcIssuer:
     """The port Issuer on OpenID Connect."""
 
     def __init__(self, oidc: Oidc, clock: Clock) -> None:
+        self.address = oidc.issuer
         self.workspace = oidc.workspace
         self._oidc = oidc
         self._keys = IssuerKeys(oidc.issuer, clock)

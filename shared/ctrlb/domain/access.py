@@ -25,6 +25,8 @@ class Caller:
     token_sha256: str = ""
     """The hash of a signed-in person's token; empty when a key called."""
     grants: tuple[Grant, ...] = ()
+    issuer: str = ""
+    """The address of the issuer that signed the person in; empty for a session of ours, or a key."""
 
     @property
     def is_person(self) -> bool:

@@ -34,7 +34,7 @@ Handler = Callable[[Event, Any], Response]
 def handler_for(run: Callable[..., Answer]) -> Handler:
     """The Lambda handler of an operation."""
     operation = operation_of(run)
-    if operation.permission is not None:
+    if operation.asks_who:
         open_stores()  # before the first request
 
     def handler(event: Event, context: Any) -> Response:

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import hmac
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -120,7 +121,7 @@ def _issuers_person(token: str, issuer: Issuer, host: str, ports: Ports) -> Call
     standing = _standing(workspace, user, secret_hash(token), ports) if user is not None else None
     if standing is None:
         raise SignInRefused("this sign-in is not accepted, or has ended; sign in again, or ask an Admin to add you")
-    return standing[0]
+    return replace(standing[0], issuer=issuer.address)
 
 
 def _check_address(workspace: str, host: str, ports: Ports) -> None:
