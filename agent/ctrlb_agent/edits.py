@@ -49,14 +49,16 @@ def patch_paths(patch: str) -> list[str]:
     return list(dict.fromkeys(path for part in whole for path in _header_paths(part)))
 
 
-def relative_to(root: str, path: str, ignores_case: Callable[[str], bool] | None = None) -> str:
+def relative_to(root: str, path: str, ignores_case: Callable[[str], bool] | None = None, *, follow: bool = True) -> str:
     """The path as agents claim it: relative to the real path `root`, with `/`; outside of it, absolute.
 
-    Links in its parents are followed. Where the disk ignores case the name has the case that it has on disk.
-    `ignores_case` says of a folder whether its disk does; unless given, the disk is asked.
+    Links in its parents are followed, if `follow`. Where the disk ignores case the name has the case that it has on
+    disk. `ignores_case` says of a folder whether its disk does; unless given, the disk is asked.
     """
     root = root.rstrip("/") or "/"
-    whole = real_place(os.path.join(root, path))
+    whole = os.path.normpath(os.path.join(root, path))
+    if follow:
+        whole = real_place(whole)
     inside = _below(root, whole)
     folds = (ignores_case or disk_ignores_case)(root)
     if inside is None and folds:
