@@ -106,7 +106,7 @@ clean: ## Remove the environments and caches, but no data
 
 # Of the clients' own scripts only the one that puts Claude Code's program in its place is run.
 $(CLIENTS)/ready: tests/real_clients/package-lock.json
-	@command -v npm >/dev/null || { echo "There is no npm here: install Node.js 20 or newer, which brings it (Debian, Ubuntu: apt install nodejs npm)" >&2; exit 1; }
+	@command -v npm >/dev/null || { echo "There is no npm here: install Node.js 18 or newer, which brings it (Debian, Ubuntu: apt install nodejs npm)" >&2; exit 1; }
 	@echo "Installing the clients, once …"
 	@cd tests/real_clients && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@node $(CLIENTS)/@anthropic-ai/claude-code/install.cjs

@@ -15,6 +15,10 @@ OFFLINE = (
     "DISABLE_ERROR_REPORTING",
     "DISABLE_BUG_COMMAND",
 )
+COMPACTION = "CRITICAL:"
+"""The first word of the prompt that asks for a summary of the session."""
+RELAY_COMMAND = "<command-message>ctrlb-agent:relay</command-message>"
+"""The first word that the model sees of /ctrlb-agent:relay."""
 ALLOWED_TOOLS = "Bash,Edit,Write,NotebookEdit,Read,Agent,ToolSearch,mcp__plugin_ctrlb-agent_ctrlb"
 
 

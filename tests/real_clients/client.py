@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -57,6 +59,18 @@ class Client:
     def own_environ(self) -> dict[str, str]:
         """What the program needs, and nothing that says who runs the tests."""
         return {"HOME": str(self.home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "dumb"}
+
+
+def end_what_runs_in(home: Path) -> None:
+    """End every process that was started with this home, such as one that outlives its client."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            inherited = (entry / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it has ended, or is somebody else's
+        if f"HOME={home}".encode() in inherited:
+            with suppress(ProcessLookupError):
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 def new_checkout(folder: Path) -> Path:

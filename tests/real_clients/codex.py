@@ -1,10 +1,12 @@
 """Codex, run headless against a stand-in of its model."""
 
+import os
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.real_clients.client import INSTALLED, Client, Ended
+from tests.real_clients.client import AGENT, INSTALLED, Client, Ended
 
 PROGRAM = INSTALLED / ".bin" / "codex"
 DIRECT_MODEL, CODE_MODEL = "gpt-5.5", "gpt-6.2-sol"
@@ -41,6 +43,10 @@ check_for_update_on_startup = false
 [analytics]
 enabled = false
 
+[features]
+plugins = false
+apps = false
+
 [model_providers.stand-in]
 name = "stand-in"
 base_url = "{self.model_url}/v1"
@@ -51,6 +57,12 @@ wire_api = "responses"
 trust_level = "trusted"
 '''
         )
+
+    def install(self, *options: str) -> Ended:
+        """Run the installer as the user does."""
+        path = f"{self.program.parent}{os.pathsep}{os.environ['PATH']}"
+        python = replace(self, program=Path(sys.executable))
+        return python.run("-I", str(AGENT / "install.py"), "--codex", *options, environ={"PATH": path})
 
     def prompt(self, text: str, options: Sequence[str] = (), environ: Mapping[str, str] = {}) -> Ended:
         """Run one session, or one more turn of it, with the prompt. Its events say what happened."""

@@ -58,6 +58,8 @@ class Play:
     def __init__(self) -> None:
         self.scripts: Scripts = {}
         self.requests: list[Request] = []
+        self.failures: list[Exception] = []
+        """What went wrong in a turn that is a function, which ran in the server's thread."""
         self._served: dict[tuple[str, str], int] = {}
         self._lock = threading.Lock()
 
@@ -77,7 +79,11 @@ class Play:
         if served >= len(turns):
             return SPENT
         turn = turns[served]
-        return turn(request.body) if callable(turn) else turn
+        try:
+            return turn(request.body) if callable(turn) else turn
+        except Exception as failure:  # the test's own thread raises it
+            self.failures.append(failure)
+            return SPENT
 
 
 def texts(value: object) -> list[str]:

@@ -7,7 +7,7 @@ from tests.real_clients.codex import Codex
 from tests.real_clients.script import Call, Play, Say, Think
 
 
-def test_claude_code_plays_a_script_and_edits_a_file(claude: ClaudeCode, play: Play, checkout: Path) -> None:
+def test_claude_code_plays_a_script_and_edits_a_file(bare_claude_code: ClaudeCode, play: Play, checkout: Path) -> None:
     path = str(checkout / "notes.txt")
     play.scripts = {
         "GO": [
@@ -15,19 +15,19 @@ def test_claude_code_plays_a_script_and_edits_a_file(claude: ClaudeCode, play: P
             [Say("Written.")],
         ]
     }
-    ended = claude.prompt("GO write a note")
+    ended = bare_claude_code.prompt("GO write a note")
     assert ended.status == 0, ended
     assert (checkout / "notes.txt").read_text() == "one\n"
     assert ended.events[-1]["result"] == "Written."
-    assert claude.transcript(ended.events[-1]["session_id"]).is_file()
+    assert bare_claude_code.transcript(ended.events[-1]["session_id"]).is_file()
     assert len(play.prompted("GO")) == 2
 
 
-def test_codex_plays_a_script_and_edits_a_file(codex_client: Codex, play: Play, checkout: Path) -> None:
+def test_codex_plays_a_script_and_edits_a_file(bare_codex_exec: Codex, play: Play, checkout: Path) -> None:
     patch = "*** Begin Patch\n*** Add File: notes.txt\n+one\n*** End Patch"
     play.scripts = {"GO": [[Think("Where to begin?"), Call("apply_patch", patch)], [Say("Written.")]]}
-    ended = codex_client.prompt("GO write a note")
+    ended = bare_codex_exec.prompt("GO write a note")
     assert ended.status == 0, ended
     assert (checkout / "notes.txt").read_text() == "one\n"
-    assert codex_client.rollout(ended.events[0]["thread_id"]).is_file()
+    assert bare_codex_exec.rollout(ended.events[0]["thread_id"]).is_file()
     assert len(play.prompted("GO")) == 2
