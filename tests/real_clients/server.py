@@ -10,7 +10,7 @@ import httpx2
 from ctrlb.domain.rows import Dataset, SessionRow
 from ctrlb.laptop import WORKSPACE
 from ctrlb.wiring import embedded
-from tests.acceptance.calls import MAX_SEQ, RUNS, Json, answered, claim, records
+from tests.acceptance.calls import MAX_SEQ, RUNS, Json, answered, claim, eventually, records
 from tests.laptop import Laptop
 from tests.laptop_mode.conftest import DEFAULTS, client, running
 
@@ -65,6 +65,16 @@ class Server:
         """Every row of the session with all its columns, as the store beside the server has them."""
         with embedded(self.laptop.folder) as ports:
             return ports.sessions.rows(DATASET, session_id, 0, MAX_SEQ, 10_000, ALL_CHARS)
+
+    def rows_up_to(self, session_id: str, text: str) -> list[SessionRow]:
+        """Every row of the session, once one of them has this body: what a client leaves behind may take a moment."""
+
+        def look() -> list[SessionRow]:
+            rows = self.rows(session_id)
+            assert text in [row.body for row in rows]
+            return rows
+
+        return eventually(look)
 
 
 @contextmanager

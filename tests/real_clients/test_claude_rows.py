@@ -69,13 +69,7 @@ def test_a_secret_never_reaches_the_store(claude_code: ClaudeCode, play: Play, c
     play.scripts = {"GO": [[Say(f"The key is {secret}."), call], [Say("Done.")]]}
     session_id = claude_code.prompt("GO on").events[-1]["session_id"]
     assert secret in claude_code.transcript(session_id).read_text()
-
-    def look() -> str:
-        kept = repr(ctrlb.rows(session_id))
-        assert "Done." in kept
-        return kept
-
-    kept = eventually(look)
+    kept = repr(ctrlb.rows_up_to(session_id, "Done."))
     assert secret not in kept
     assert kept.count("[REDACTED]") >= 3
 

@@ -75,4 +75,4 @@ def test_the_relay_command_joins_the_run_and_loads_the_rules(
     assert "run-9" in said
     for tool in ("peers", "post", "claim", "release"):
         assert tool in said
-    assert {row.run_id for row in ctrlb.rows(ended.events[-1]["session_id"])} == {"run-9"}
+    assert {row.run_id for row in ctrlb.rows_up_to(ended.events[-1]["session_id"], "I will.")} == {"run-9"}

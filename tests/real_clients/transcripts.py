@@ -61,9 +61,9 @@ def codex_messages(path: Path) -> Iterator[tuple[str, str]]:
                 yield "thinking", "".join(item["summary_text"])
 
 
-def codex_calls(path: Path) -> Iterator[tuple[str, str]]:
-    """The type and id of each tool call that Codex has carried out, in the order of its rollout."""
+def codex_calls(path: Path) -> Iterator[str]:
+    """The id of each tool call that Codex has carried out, in the order of its rollout."""
     for line in lines_of(path):
         item = line["payload"].get("item", {}) if line["type"] == "event_msg" else {}
         if item.get("type") in ("CommandExecution", "FileChange", "McpToolCall"):
-            yield item["type"], item["id"]
+            yield item["id"]
