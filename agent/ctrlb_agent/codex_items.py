@@ -1,14 +1,14 @@
-"""What the parts of a Codex rollout say: tool calls of the model, their outputs, and completed items, as columns of rows.
+"""What the parts of a Codex rollout say, as columns of rows: tool calls of the model, their outputs, completed items.
 
-Tools are named as Codex's hooks name them: `Bash` for every shell, `apply_patch`, `mcp__<server>__<tool>`, and others by
-their own names.
+Tools are named as Codex's hooks name them: `Bash` for every shell, `apply_patch`, `mcp__<server>__<tool>`, and the
+others by their own names.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict  # noqa: UP035  Python 3.9 runs this alias
+from typing import Any, NamedTuple
 
 from ctrlb_agent import edits
 from ctrlb_agent.rows import (
@@ -28,16 +28,35 @@ from ctrlb_agent.rows import (
 )
 
 HARNESS = "codex"
-Fields = Dict[str, Any]
+Fields = dict[str, Any]
 """Some columns of a row, by their names."""
 MAX_OUTPUT_HEAD_CHARS = 400
 """Where an output says how it went; behind it is what a command printed."""
 
+AWAITED, ANSWERED, RUNNING = 0, 1, 2
+"""What is known of a call: nothing after it, its result by an item, or an output that said that it goes on."""
+
 _EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)\s*$", re.MULTILINE | re.ASCII)
-_REFUSED = ("Command blocked by", "unsupported call", "unsupported custom tool call", "failed to parse function arguments")
+_REFUSED = (
+    "Command blocked by",
+    "Script failed\n",
+    "unsupported call",
+    "unsupported custom tool call",
+    "failed to parse function arguments",
+)
 _RUNNING = "Process running with session ID "
-_SCRIPT_FAILED = "Script failed\n"
-_RUN_BY_ITEMS = ("Bash", "apply_patch")
+
+
+class Output(NamedTuple):
+    """What the output of a call says of it."""
+
+    text: str
+    failed: bool
+    is_running: bool
+
+    def never_ran(self, name: str) -> bool:
+        """Whether the tool was not run, given that no item told its result: one does of each that is run."""
+        return not self.is_running and (name in ("Bash", "apply_patch") or name.startswith("mcp__"))
 
 
 def call_of(payload: dict[str, Any], call_id: str, cwd: str, root: str) -> Fields:
@@ -70,40 +89,29 @@ def tool_name(call: dict[str, Any]) -> str:
     return "Bash" if name in edits.SHELL_TOOLS and not space else clean_id(name)
 
 
-def output_of(payload: dict[str, Any]) -> str:
-    """The text of a call's output; what is no text in it is JSON."""
+def output_of(payload: dict[str, Any]) -> Output:
+    """What the output of a call tells; what is no text in it is JSON."""
     output = payload.get("output", payload.get("tools"))
+    failed = object_of(output).get("success") is False
     if isinstance(output, dict) and "content" in output:
         output = output["content"]
-    inner = parsed(output) if isinstance(output, str) and output.startswith('{"output":') else None
-    told = object_of(inner).get("output")  # with its metadata, as older versions write it
-    return told if isinstance(told, str) else body_of(output)
-
-
-def failed_by_output(name: str, output: Any, body: str, has_items: bool) -> bool:
-    """Whether a call failed whose output is all that is known of it.
-
-    With `has_items`, an item tells of each command, patch and call of an MCP tool that was run: of this one, none did.
-    """
-    head = body[:MAX_OUTPUT_HEAD_CHARS]
-    if object_of(output).get("success") is False or head.startswith((*_REFUSED, _SCRIPT_FAILED)):
-        return True
-    metadata = object_of(object_of(parsed(output) if isinstance(output, str) and output[:1] == "{" else None).get("metadata"))
-    before_output = head.partition("\nOutput:")[0]
-    codes = [code for code in _EXIT_CODE.findall(before_output) if code != "0"]
-    if codes or metadata.get("exit_code") not in (None, 0):
-        return True
-    is_run_by_item = name in _RUN_BY_ITEMS or name.startswith("mcp__")
-    return has_items and is_run_by_item and _RUNNING not in before_output
+    if isinstance(output, str) and output.startswith('{"output":'):  # with its metadata, as older versions write it
+        told = object_of(parsed(output))
+        failed = failed or object_of(told.get("metadata")).get("exit_code") not in (None, 0)
+        output = told.get("output", output)
+    text = body_of(output)
+    head = text[:MAX_OUTPUT_HEAD_CHARS].partition("\nOutput:")[0]
+    failed = failed or text.startswith(_REFUSED) or any(code != "0" for code in _EXIT_CODE.findall(head))
+    return Output(text, failed, _RUNNING in head)
 
 
 def item_rows(item: dict[str, Any], root: str, memory: dict[str, Any]) -> list[Fields]:
     """The rows of a completed item: what was said, or the result of a call, with the call if no line told it before."""
-    kind = item.get("type")
+    kind = text_of(item.get("type"))
     texts = _said(item)
     if texts is not None:
         return [{**fields, "uuid": item.get("id")} for fields in texts if fields["body"]]
-    made = _TOOLS[kind](item, text_of(memory.get("cwd")) or root, root) if kind in _TOOLS else None  # type: ignore[index]
+    made = _TOOLS[kind](item, text_of(memory.get("cwd")) or root, root) if kind in _TOOLS else None
     if made is None:
         return []
     call, result = made
@@ -111,18 +119,22 @@ def item_rows(item: dict[str, Any], root: str, memory: dict[str, Any]) -> list[F
     known = memory.get("calls", {}).get(call_id)
     if known is None:
         both = [{"block_type": "tool_use", "role": "assistant", **call}]
-        both += [{"block_type": "tool_result", "role": "user", "tool_name": call["tool_name"], **result}] if result else []
+        if result:
+            both.append({"block_type": "tool_result", "role": "user", "tool_name": call["tool_name"], **result})
         return [{**fields, "tool_use_id": call_id, "uuid": item.get("id")} for fields in both]
     if kind not in _RESULTS or not result:
         return []  # its output says it
-    known[1] = True
+    if known[1] == RUNNING:
+        del memory["calls"][call_id]
+    else:
+        known[1] = ANSWERED
     answer = {"block_type": "tool_result", "role": "user", "tool_name": known[0], "tool_use_id": call_id}
     return [{**answer, "uuid": item.get("id"), **result}]
 
 
-def kept_parts(text: str) -> str:
-    """A folder or model as it is kept in the memory."""
-    return clean_text(text).replace("\0", "")[:MAX_CWD_CHARS]
+def kept(value: Any) -> str:
+    """The name of a folder, branch or model as it is kept in the memory."""
+    return clean_text(value).replace("\0", "")[:MAX_CWD_CHARS]
 
 
 def _said(item: dict[str, Any]) -> list[Fields] | None:
@@ -134,7 +146,9 @@ def _said(item: dict[str, Any]) -> list[Fields] | None:
     if kind == "Plan":
         return [{"role": "assistant", "body": text_of(item.get("text"))}]
     if kind == "HookPrompt":
-        return [{"role": "user", "body": text_of(object_of(part).get("text"))} for part in list_of(item.get("fragments"))]
+        return [
+            {"role": "user", "body": text_of(object_of(part).get("text"))} for part in list_of(item.get("fragments"))
+        ]
     if kind in ("UserMessage", "AgentMessage"):
         role = "user" if kind == "UserMessage" else "assistant"
         content = item.get("content")
@@ -159,7 +173,12 @@ def _command_execution(item: dict[str, Any], cwd: str, root: str) -> tuple[Field
     command = words if isinstance(words, str) else shell_text(list_of(words))
     place = _inside(cwd, item.get("cwd"))
     given = {"command": command, "cwd": place}
-    call = {"tool_name": "Bash", "command": command, "paths": tool_paths("Bash", given, place, root), "body": as_json(given)}
+    call = {
+        "tool_name": "Bash",
+        "command": command,
+        "paths": tool_paths("Bash", given, place, root),
+        "body": as_json(given),
+    }
     if item.get("source") == "user_shell":
         call["role"] = "user"
     code = item.get("exit_code")

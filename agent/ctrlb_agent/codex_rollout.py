@@ -1,16 +1,16 @@
 """Codex's rollouts, line by line, as contract rows. Each fact has one source, since rollouts tell most of them twice:
 
-- What was said and thought: `item_completed` (UserMessage, AgentMessage, Reasoning, Plan). The `message` and `reasoning`
-  of the model's stream are the same again, or context that Codex puts in (environment, instructions, hook notes).
+- What was said and thought: `item_completed` (UserMessage, AgentMessage, Reasoning, Plan). In the model's stream,
+  `message` and `reasoning` are the same again, or context that Codex puts in (environment, instructions, hook notes).
 - A tool call that the model made: `function_call` and its like, when it is made; so one that never ends is there, too.
 - Its result: `item_completed` (CommandExecution, FileChange, McpToolCall), which knows exit code and error; if there is
   none, the `…_output`. No item completes for a call that was denied, or could not be run at all: that is an error.
   A command that was left running has two results: what it said at first, and its end, whenever that comes.
-- A call from JavaScript (code mode): `item_completed` alone, which gives two rows of one line. The script, a call of the
-  tool `exec`, stays a call of its own: what failed inside of it is told by its output and nowhere else.
+- A call from JavaScript (code mode): `item_completed` alone, which gives two rows of one line. The script, a call of
+  the tool `exec`, stays a call of its own: what failed inside of it is told by its output and nowhere else.
 - A response's usage: `token_usage_record`. It follows the response, so it is on the first row after it.
-- The end of a turn: `task_complete` or `turn_aborted`. A compaction's summary: `compacted`, without the history that it
-  repeats.
+- The end of a turn: `task_complete` or `turn_aborted`. A compaction's summary: `compacted`, without the history that
+  it repeats.
 
 Older rollouts (`history_mode` legacy or absent) have `user_message`, `agent_message`, `agent_reasoning` and
 `token_count` in the place of items and records; they are never in one file with them. A fork's file holds no line of
@@ -24,12 +24,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ctrlb_agent.codex_items import (
+    ANSWERED,
+    AWAITED,
     HARNESS,
+    RUNNING,
     Fields,
     call_of,
-    failed_by_output,
     item_rows,
-    kept_parts,
+    kept,
     output_of,
 )
 from ctrlb_agent.rows import (
@@ -37,6 +39,7 @@ from ctrlb_agent.rows import (
     SessionFile,
     as_json,
     clean_id,
+    list_of,
     moment_us,
     number_of,
     object_of,
@@ -101,7 +104,7 @@ def rows_of(line: Mapping[str, Any], number: int, about: About, memory: dict[str
         summary = text_of(payload.get("message"))
         found = [{"role": "user", "body": summary, "is_summary": True}] if summary else []
     elif kind == "response_item":
-        found = _of_response(payload, about, memory, number)
+        found = _of_response(payload, about, memory)
     elif kind == "event_msg":
         found = _of_event(payload, about, memory)
     return _rows(found, number, about, moment, memory)
@@ -128,11 +131,12 @@ def _rows(
 
 
 def _whose(meta: dict[str, Any]) -> SessionFile:
-    """The thread of a `session_meta`; its parent is the thread that spawned it as a subagent, or that it was forked from."""
+    """The thread of a `session_meta`. Its parent is the one that spawned it (a subagent), or that it was forked from."""
     thread = text_of(meta.get("id"))
     spawned = object_of(object_of(object_of(meta.get("source")).get("subagent")).get("thread_spawn"))
-    parent = text_of(meta.get("parent_thread_id")) or text_of(spawned.get("parent_thread_id"))
-    if parent and parent != thread:
+    parents = (meta.get("parent_thread_id"), spawned.get("parent_thread_id"), meta.get("session_id"))
+    parent = next((text_of(parent) for parent in parents if text_of(parent)), thread)
+    if parent != thread:
         return SessionFile(thread, parent, thread)
     return SessionFile(thread, text_of(meta.get("forked_from_id")), "")
 
@@ -145,14 +149,14 @@ def _remember_session(meta: dict[str, Any], memory: dict[str, Any]) -> None:
         return
     memory["parent"], memory["agent_id"] = clean_id(whose.parent_session), clean_id(whose.agent_id)
     memory["has_items"] = meta.get("history_mode") == "paginated"
-    memory["branch"] = clean_id(object_of(meta.get("git")).get("branch"))
+    memory["branch"] = kept(object_of(meta.get("git")).get("branch"))
     _remember_place(meta, memory)
 
 
 def _remember_place(turn: dict[str, Any], memory: dict[str, Any]) -> None:
     for name in ("cwd", "model"):
-        if text_of(turn.get(name)):
-            memory[name] = kept_parts(turn[name])
+        if told := kept(turn.get(name)):
+            memory[name] = told
 
 
 def _remember_usage(usage: dict[str, Any], response_id: Any, memory: dict[str, Any]) -> None:
@@ -168,20 +172,20 @@ def _remember_usage(usage: dict[str, Any], response_id: Any, memory: dict[str, A
     memory["usage"] = {**after, "message_id": clean_id(response_id)}
 
 
-def _of_response(payload: dict[str, Any], about: About, memory: dict[str, Any], number: int) -> list[Fields]:
+def _of_response(payload: dict[str, Any], about: About, memory: dict[str, Any]) -> list[Fields]:
     """The rows of an item of the model's stream."""
     kind = payload.get("type")
     call_id = clean_id(payload.get("call_id") or payload.get("id"))
     if kind in _CALLS:
         fields = call_of(payload, call_id, text_of(memory.get("cwd")) or about.root, about.root)
         if call_id:
-            remember(memory, "calls", call_id, [fields["tool_name"], False], MAX_CALLS)
+            remember(memory, "calls", call_id, [fields["tool_name"], AWAITED], MAX_CALLS)
         return [fields]
     if kind in _OUTPUTS:
         return _answer(payload, call_id, memory)
     if kind == "agent_message":  # from another agent
-        said = [part.get("text") for part in map(object_of, payload.get("content") or []) if part.get("text")]
-        return [{"role": "user", "body": text_of(text)} for text in said if text_of(text)]
+        said = [text_of(object_of(part).get("text")) for part in list_of(payload.get("content"))]
+        return [{"role": "user", "body": text} for text in said if text]
     if kind == "web_search_call" and not memory.get("has_items"):
         fields = {"block_type": "tool_use", "role": "assistant", "tool_name": "web_search", "tool_use_id": call_id}
         return [{**fields, "body": as_json(payload.get("action"))}]
@@ -190,21 +194,17 @@ def _of_response(payload: dict[str, Any], about: About, memory: dict[str, Any], 
 
 def _answer(payload: dict[str, Any], call_id: str, memory: dict[str, Any]) -> list[Fields]:
     """The result of a call as its output tells it, unless an item has."""
-    name, is_answered = memory.get("calls", {}).get(call_id, ("", False))
-    if is_answered:
-        del memory["calls"][call_id]
+    name, state = memory.get("calls", {}).pop(call_id, ("", AWAITED))
+    if state == ANSWERED:
         return []
-    body = output_of(payload)
-    return [
-        {
-            "block_type": "tool_result",
-            "role": "user",
-            "tool_name": name,
-            "tool_use_id": call_id,
-            "body": body,
-            "is_error": failed_by_output(name, payload.get("output"), body, bool(memory.get("has_items"))),
-        }
-    ]
+    output = output_of(payload)
+    if output.is_running and name:
+        remember(memory, "calls", call_id, [name, RUNNING], MAX_CALLS)
+    told = {
+        "body": output.text,
+        "is_error": output.failed or (bool(memory.get("has_items")) and output.never_ran(name)),
+    }
+    return [{"block_type": "tool_result", "role": "user", "tool_name": name, "tool_use_id": call_id, **told}]
 
 
 def _of_event(payload: dict[str, Any], about: About, memory: dict[str, Any]) -> list[Fields]:
@@ -217,7 +217,7 @@ def _of_event(payload: dict[str, Any], about: About, memory: dict[str, Any]) -> 
     if kind == "token_count" and not memory.get("has_items"):
         _remember_count(object_of(payload.get("info")), memory)
     if kind == "user_message" and text_of(payload.get("kind")) not in _CONTEXT_KINDS:
-        pictures = [part for name in ("images", "local_images") for part in payload.get(name) or [] if part]
+        pictures = [part for name in ("images", "local_images") for part in list_of(payload.get(name)) if part]
         said = [{"role": "user", "body": text_of(payload.get("message"))}]
         said += [{"role": "user", "body": as_json({"type": "image", "image_url": part})} for part in pictures]
         return [fields for fields in said if fields["body"]]
