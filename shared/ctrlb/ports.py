@@ -92,7 +92,7 @@ class RunStore(Protocol):
         """The last row of each record, newest first, at most `limit`; and how many records there are."""
 
     def edits(self, run: Run, limit: int) -> list[Edit]:
-        """The newest edits of the run's session rows, newest first, at most `limit`."""
+        """The newest edits of the run's session rows, newest first, at most `limit`; none of a call that failed."""
 
 
 class SessionStore(Protocol):

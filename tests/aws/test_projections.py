@@ -96,6 +96,19 @@ def test_edits_that_a_later_version_took_back_are_gone(
     assert runs.edits(RUN, 9) == []
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
+def test_a_failed_call_made_no_edit_in_whatever_order_its_rows_are_delivered(
+    projections: DynamodbProjections, runs: DynamodbRuns, order: tuple[int, ...]
+) -> None:
+    """The result is there in two versions, of which the later one says that the call failed."""
+    call = replace(EDIT, tool_use_id="call")
+    result = SessionRow(NOW_US, "s", 2, run_id=RUN.run_id, block_type="tool_result", tool_use_id="call")
+    facts = [uploaded(call, 1), uploaded(result, 1), uploaded(replace(result, is_error=True), 2)]
+    for which in (*order, *order):
+        projections.add(project([facts[which]]))
+    assert runs.edits(RUN, 9) == []
+
+
 def test_batches_that_change_a_run_at_once_are_all_in_it(
     deployed: Deployed, projections: DynamodbProjections, runs: DynamodbRuns, tmp_path: Path
 ) -> None:

@@ -194,6 +194,73 @@ def test_edits_are_those_of_tool_calls_newest_first(all_stores: Ports) -> None:
     assert all_stores.runs.edits(RUN, 3) == newest[:3]
 
 
+def edited(stores: Ports, limit: int = 500) -> list[int]:
+    """The seqs of the run's edits."""
+    return [edit.seq for edit in stores.runs.edits(RUN, limit)]
+
+
+CALL = replace(ROW, tool_use_id="call-1")
+FAILED = replace(
+    CALL, seq=2, ts_us=NOW_US + 1, block_type="tool_result", tool_name="", paths="", is_error=True, body="denied"
+)
+
+
+@pytest.mark.promise("edit-not-made-counts-not")
+@pytest.mark.parametrize("order", ["with its result", "before it", "after it"])
+def test_an_edit_that_was_denied_or_failed_is_none(all_stores: Ports, order: str) -> None:
+    other = replace(CALL, seq=9, tool_use_id="call-2", ts_us=NOW_US + 9)
+    uploads = {
+        "with its result": [[CALL, FAILED, other]],
+        "before it": [[CALL, other], [FAILED]],
+        "after it": [[FAILED], [other, CALL]],
+    }
+    for rows in uploads[order]:
+        upload(all_stores, *rows)
+    assert edited(all_stores) == [9]
+    upload(all_stores, CALL, FAILED)  # sent again
+    assert edited(all_stores) == [9]
+
+
+def test_an_edit_counts_while_its_result_is_not_there_or_is_no_error_or_anothers(all_stores: Ports) -> None:
+    upload(all_stores, CALL, replace(CALL, session_id="s2", seq=3))
+    assert edited(all_stores) == [3, 1]
+    upload(
+        all_stores,
+        replace(FAILED, is_error=False),
+        replace(FAILED, seq=4, tool_use_id="call-9"),
+        replace(FAILED, seq=5, tool_use_id=""),
+        replace(FAILED, seq=6, block_type="text"),
+        replace(FAILED, seq=7, run_id="other"),
+        replace(FAILED, session_id="s3", seq=1),
+    )
+    upload(all_stores, FAILED, dataset=Dataset("acme", "other"))
+    upload(all_stores, FAILED, dataset=Dataset("umbrella", DATASET.name))
+    assert edited(all_stores) == [3, 1]
+    upload(all_stores, replace(FAILED, session_id="s2", seq=8))
+    assert edited(all_stores) == [1]
+
+
+def test_calls_without_an_id_pair_with_no_result(all_stores: Ports) -> None:
+    upload(all_stores, ROW, replace(FAILED, tool_use_id=""))
+    assert edited(all_stores) == [1]
+
+
+def test_the_newest_edits_are_those_that_were_made(all_stores: Ports) -> None:
+    calls = [replace(CALL, seq=seq, ts_us=NOW_US + seq, tool_use_id=f"call-{seq}") for seq in range(10)]
+    failed = [replace(FAILED, seq=100 + seq, tool_use_id=f"call-{seq}") for seq in range(5, 10)]
+    upload(all_stores, *calls, *failed)
+    assert edited(all_stores, 3) == [4, 3, 2]
+
+
+def test_a_result_that_is_corrected_gives_the_edit_back(all_stores: Ports) -> None:
+    all_stores.sessions.write(DATASET, "ann", [CALL, FAILED], NOW_US)
+    assert edited(all_stores) == []
+    all_stores.sessions.write(DATASET, "ann", [replace(FAILED, is_error=False)], NOW_US + 1)
+    assert edited(all_stores) == [1]
+    all_stores.sessions.write(DATASET, "ann", [replace(FAILED, body="denied again")], NOW_US + 2)
+    assert edited(all_stores) == []
+
+
 def test_an_upload_sent_again_changes_nothing(all_stores: Ports) -> None:
     upload(all_stores, ROW)
     before = (all_stores.runs.run(RUN, NOW_US, None), all_stores.runs.agents(RUN), all_stores.runs.edits(RUN, 500))

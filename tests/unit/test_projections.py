@@ -43,7 +43,9 @@ def uploads(draw: st.DrawFn) -> list[Fact]:
                 seq=seq,
                 run_id=draw(st.sampled_from(["", "nightly"])),
                 agent=draw(st.sampled_from(["", "a"])),
-                block_type=draw(st.sampled_from(["text", "tool_use", "result"])),
+                block_type=draw(st.sampled_from(["text", "tool_use", "tool_result", "result"])),
+                tool_use_id=draw(st.sampled_from(["", "call"])),
+                is_error=draw(st.booleans()),
                 paths=draw(st.sampled_from(["", '["a.py"]', '["a.py", "b.py"]'])),
             )
             facts.append(SessionFact(DATASET, row, "ann", written_us))

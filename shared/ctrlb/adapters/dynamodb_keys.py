@@ -101,7 +101,7 @@ def resource_sk(key: str) -> str:
 
 
 def edit_sk(session_id: str, seq: int, block_idx: int) -> str:
-    """The edits of one session row, as they were projected."""
+    """What one session row says of edits, as it was projected."""
     return f"{EDIT_PREFIX}{digest(session_id)}#{fixed(seq, SEQ_DIGITS)}#{fixed(block_idx, BLOCK_DIGITS)}"
 
 
@@ -115,13 +115,18 @@ def edits_of(run: Run) -> str:
     return f"edits#{joined(run.dataset.workspace, run.dataset.name, run.run_id)}"
 
 
+def failed_calls_of(run: Run) -> str:
+    """Where the run's calls that failed are listed, by their results."""
+    return f"failed#{joined(run.dataset.workspace, run.dataset.name, run.run_id)}"
+
+
 def run_listed_at(started_us: int, run_id: str) -> str:
     """The place of a run in the list of its dataset's."""
     return f"{fixed(started_us, TIME_DIGITS)}#{run_id}"
 
 
 def edit_listed_at(ts_us: int, session_id: str, seq: int, block_idx: int) -> str:
-    """The place of a row's edits in the list of its run's."""
+    """The place of a row in the list of its run's edits, or of its failed calls."""
     return f"{fixed(ts_us, TIME_DIGITS)}#{session_id}#{fixed(seq, SEQ_DIGITS)}#{fixed(block_idx, BLOCK_DIGITS)}"
 
 

@@ -118,22 +118,32 @@ def resource_row(found: Item) -> ClaimRow:
 
 
 def edits_item(run: Run, place: Place, found: RowEdits) -> Item:
-    """The edits of a session row; one without edits is not listed."""
+    """What a session row says of edits; one that says nothing is not listed."""
     session_id, seq, block_idx = place
     written = item(
         pk=places.run_pk(run), sk=places.edit_sk(*place), seq=seq, block_idx=block_idx, written_us=found.written_us
     )
-    if not found.edits:
+    if not found.says_something:
         return written
+    written |= item(
+        session_id=session_id,
+        tool_use_id=found.tool_use_id,
+        ts_us=found.ts_us,
+        listed_at=places.edit_listed_at(found.ts_us, *place),
+    )
+    if found.failed:
+        return written | item(listed_in=places.failed_calls_of(run))
     return written | item(
         user=found.edits[0].holder.user,
         agent=found.edits[0].holder.agent,
-        session_id=session_id,
-        ts_us=found.ts_us,
         edits=_kept([(edit.key, edit.path) for edit in found.edits]),
         listed_in=places.edits_of(run),
-        listed_at=places.edit_listed_at(found.ts_us, *place),
     )
+
+
+def call_of(found: Item) -> tuple[str, str]:
+    """The session and id of the tool call that the item is of, or of whose result."""
+    return text(found, "session_id"), text(found, "tool_use_id")
 
 
 def row_edits(found: Item) -> list[Edit]:

@@ -50,14 +50,14 @@ class DynamodbProjections:
     def _writes(self, run: Run, projection: Projection) -> list[Callable[[], None]]:
         """All that the projection adds but the head, each a call."""
         edits = projection.edits
-        kept = self._kept_edits(run, [place for place, found in edits.items() if not found.edits])
+        kept = self._kept_edits(run, [place for place, found in edits.items() if not found.says_something])
         return [
             *(partial(self._add_activity, run, activity) for activity in projection.activities.values()),
             *(partial(self._add_resource, run, fact) for fact in projection.resources.values()),
             *(
                 partial(self._add_edits, run, place, each)
                 for place, each in edits.items()
-                if each.edits or place in kept
+                if each.says_something or place in kept
             ),
         ]
 
@@ -128,7 +128,7 @@ class DynamodbProjections:
             return  # it is there as it is, or a later version of it
 
     def _kept_edits(self, run: Run, wanted: list[Place]) -> set[Place]:
-        """Which of the rows, that have no edits now, had some when they were last projected."""
+        """Which of the rows, that say nothing of edits now, did so when they were last projected."""
         kept: set[Place] = set()
         for session_id in dict.fromkeys(session_id for session_id, _, _ in wanted):
             of_session = sorted((seq, block) for each, seq, block in wanted if each == session_id)

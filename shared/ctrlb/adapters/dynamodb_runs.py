@@ -1,10 +1,11 @@
 """What the Runs page shows, read from the relay table's projected rows."""
 
+from collections.abc import Iterator
 from operator import attrgetter
 
 from ctrlb.adapters import dynamodb_keys as places
 from ctrlb.adapters.dynamodb_items import Item, item, number, text
-from ctrlb.adapters.dynamodb_projected_items import agent_activity, resource_row, row_edits, run_head
+from ctrlb.adapters.dynamodb_projected_items import agent_activity, call_of, resource_row, row_edits, run_head
 from ctrlb.adapters.dynamodb_table import Table
 from ctrlb.adapters.threads import Threads
 from ctrlb.domain.rows import AgentActivity, ClaimRow, Dataset, Edit, Run, RunSummary
@@ -12,6 +13,8 @@ from ctrlb.domain.run_rules import merge_activities
 
 BY_START = "by_start"
 READERS = 8
+MAX_FAILED_CALLS = 20_000
+"""How many of a run's newest calls that failed are looked at for its edits."""
 
 
 class DynamodbRuns:
@@ -57,12 +60,21 @@ class DynamodbRuns:
 
     def edits(self, run: Run, limit: int) -> list[Edit]:
         """See RunStore.edits."""
-        listed = {"list": places.edits_of(run)}
-        found = self._table.query(
-            "listed_in = :list", listed, limit=limit, backwards=True, index=BY_START, consistent=False
-        )
-        edits = [edit for each in found for edit in row_edits(each)]
+        failed = {call_of(each) for each in self._listed(places.failed_calls_of(run), MAX_FAILED_CALLS)}
+        edits: list[Edit] = []
+        for each in self._listed(places.edits_of(run)):
+            if call_of(each) not in failed:
+                edits += row_edits(each)
+            if len(edits) >= limit:
+                break
         return sorted(edits, key=attrgetter("ts_us", "session_id", "seq", "block_idx", "key"), reverse=True)[:limit]
+
+    def _listed(self, listed_in: str, limit: int | None = None) -> Iterator[Item]:
+        """What is listed there, newest first; read as far as it is asked for."""
+        place = {"list": listed_in}
+        return self._table.query(
+            "listed_in = :list", place, limit=limit, backwards=True, index=BY_START, consistent=False
+        )
 
     def _summary(self, found: Item, now_us: int) -> RunSummary:
         head = run_head(found)

@@ -1,4 +1,4 @@
-"""What the Runs page is read from, changed with the session rows: what they edited, and when each agent wrote.
+"""What the Runs page is read from, changed with the session rows: what they edited, what failed, and when agents wrote.
 
 `run_activity` has one row for each run, agent and session, which new rows only widen. When a row is replaced that was
 its first or last, and the new one is otherwise, the session's rows in that run are looked through again: so no run and
@@ -6,10 +6,10 @@ no time outlives the rows that it was told by.
 """
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ctrlb.domain.rows import AgentActivity, Dataset, Edit, SessionRow
-from ctrlb.domain.run_rules import activities
+from ctrlb.domain.run_rules import activities, says_call_failed
 
 _MERGE_ACTIVITY = """
 INSERT INTO run_activity (workspace, dataset, run_id, user, agent, session_id, first_us, last_us, last_block_type)
@@ -52,6 +52,10 @@ _REMOVE_EDITS = """
 DELETE FROM edits WHERE workspace = ? AND dataset = ? AND run_id = ?
     AND ts_us = ? AND session_id = ? AND seq = ? AND block_idx = ?
 """
+_ADD_FAILED_CALL = "INSERT OR REPLACE INTO failed_calls VALUES (?, ?, ?, ?, ?)"
+_REMOVE_FAILED_CALL = """
+DELETE FROM failed_calls WHERE session = ? AND run_id = ? AND tool_use_id = ? AND seq = ? AND block_idx = ?
+"""
 
 
 class RunWrites:
@@ -72,9 +76,16 @@ class RunWrites:
         self._connection.executemany(_REMOVE_EDITS, ((*self._name, *place) for place in places))
         values = ((*self._name, run_id, *_edit_values(edit)) for run_id, edit in edits)
         self._connection.executemany(_ADD_EDIT, values)
+        self._connection.executemany(_REMOVE_FAILED_CALL, self._failed_calls(old))
+        self._connection.executemany(_ADD_FAILED_CALL, self._failed_calls(new))
         self._merge(activities(new, self._user))
         told = {row.identity: activities([row], self._user) for row in new}
         self._take_back([row for row in old if told[row.identity] != activities([row], self._user)])
+
+    def _failed_calls(self, rows: Iterable[SessionRow]) -> Iterator[tuple[object, ...]]:
+        for row in rows:
+            if says_call_failed(row):
+                yield (self._sessions[row.session_id], row.run_id, row.tool_use_id, row.seq, row.block_idx)
 
     def _merge(self, found: Iterable[tuple[str, AgentActivity]]) -> None:
         values = ((*self._name, *_place(run_id, activity), *_state(activity)) for run_id, activity in found)

@@ -1,7 +1,7 @@
 """What the Runs page shows, read from the sessions' file with the relay's file joined to it as `relay`.
 
 Nothing is stored for it beyond what both write with their rows: `run_agents` and `relay_rows` there,
-`run_activity` and `edits` here. So nothing shown here is older than the rows.
+`run_activity`, `edits` and `failed_calls` here. So nothing shown here is older than the rows.
 """
 
 from ctrlb.adapters.sqlite_database import SqliteDatabase
@@ -70,7 +70,16 @@ SELECT count(*) OVER (), {CLAIM_COLUMNS} FROM last ORDER BY ts_us DESC, arrival 
 """
 _EDITS = f"""
 SELECT user, agent, key, path, ts_us, session_id, seq, block_idx FROM edits
-WHERE {_RUN} ORDER BY ts_us DESC, session_id DESC, seq DESC, block_idx DESC, key DESC LIMIT :limit
+WHERE {_RUN} AND NOT EXISTS (
+    SELECT 1 FROM datasets
+    CROSS JOIN sessions ON sessions.dataset = datasets.id AND sessions.session_id = edits.session_id
+    CROSS JOIN session_rows AS call
+        ON call.session = sessions.id AND call.seq = edits.seq AND call.block_idx = edits.block_idx
+    CROSS JOIN failed_calls AS failed
+        ON failed.session = sessions.id AND failed.run_id = edits.run_id AND failed.tool_use_id = call.tool_use_id
+    WHERE datasets.workspace = :workspace AND datasets.name = :dataset
+)
+ORDER BY ts_us DESC, session_id DESC, seq DESC, block_idx DESC, key DESC LIMIT :limit
 """
 
 

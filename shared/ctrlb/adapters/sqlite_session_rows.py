@@ -93,6 +93,14 @@ CREATE TABLE IF NOT EXISTS edits (
     path TEXT NOT NULL,
     PRIMARY KEY (workspace, dataset, run_id, ts_us, session_id, seq, block_idx, key)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS failed_calls ( -- told by the result that lies at seq and block_idx
+    session INTEGER NOT NULL,
+    run_id TEXT NOT NULL,
+    tool_use_id TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    block_idx INTEGER NOT NULL,
+    PRIMARY KEY (session, run_id, tool_use_id, seq, block_idx)
+) WITHOUT ROWID;
 """
 
 _FIELDS = tuple(field.name for field in fields(SessionRow))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ctrlb.domain.rows import AgentActivity, ClaimRow, Dataset, Edit, Event, Holder, Run, SessionRow
-from ctrlb.domain.run_rules import activities, edits_of, merge_activities
+from ctrlb.domain.run_rules import activities, edits_of, merge_activities, says_call_failed
 
 AGENT_NAME_CHARS = 16
 """Of an agent's hash: enough to tell the agents of a run apart, and short, for a run's head holds all of them."""
@@ -67,11 +67,22 @@ class RunHead:
 
 @dataclass(frozen=True, slots=True)
 class RowEdits:
-    """The edits of one version of a session row; none, when a later version took them back."""
+    """What one version of a session row says of edits: those of its call, or that a call made none of its own.
+
+    Neither, when a later version took it back.
+    """
 
     written_us: int
     ts_us: int
-    edits: tuple[Edit, ...]
+    tool_use_id: str = ""
+    """The call's."""
+    edits: tuple[Edit, ...] = ()
+    failed: bool = False
+
+    @property
+    def says_something(self) -> bool:
+        """Whether it says either."""
+        return self.failed or self.edits != ()
 
 
 @dataclass(slots=True)
@@ -86,7 +97,7 @@ class Projection:
     resources: dict[str, RelayFact] = field(default_factory=dict)
     """The last row of each record, by the resource's key."""
     edits: dict[Place, RowEdits] = field(default_factory=dict)
-    """Of each tool call the edits, by the row's place."""
+    """Of each tool call, and each result of one, by the row's place."""
 
 
 def project(facts: Iterable[Fact]) -> dict[Run, Projection]:
@@ -129,9 +140,9 @@ def _add_session_row(found: dict[Run, Projection], fact: SessionFact) -> None:
     [(run_id, activity)] = activities([row], fact.user)
     projection = _with_activity(found, Run(fact.dataset, run_id), activity, 0)
     known = projection.edits.get(row.identity)
-    if row.block_type == "tool_use" and (known is None or known.written_us < fact.written_us):
-        edits = tuple(edits_of(row, fact.user))
-        projection.edits[row.identity] = RowEdits(fact.written_us, row.ts_us, edits)
+    if row.block_type in ("tool_use", "tool_result") and (known is None or known.written_us < fact.written_us):
+        edits, failed = tuple(edits_of(row, fact.user)), says_call_failed(row)
+        projection.edits[row.identity] = RowEdits(fact.written_us, row.ts_us, row.tool_use_id, edits, failed)
 
 
 def _with_activity(found: dict[Run, Projection], run: Run, activity: AgentActivity, lease_until_us: int) -> Projection:

@@ -34,6 +34,14 @@ def edits_of(row: SessionRow, user: str) -> list[Edit]:
     return list(edits.values())
 
 
+def says_call_failed(row: SessionRow) -> bool:
+    """Whether the row is the result of a call of a run that was denied or failed, so that it made none of its edits.
+
+    The call is known by its `tool_use_id`, within the session and the run of both rows.
+    """
+    return row.block_type == "tool_result" and row.is_error and row.tool_use_id != "" and row.run_id != ""
+
+
 def activities(rows: Sequence[SessionRow], user: str) -> list[tuple[str, AgentActivity]]:
     """The run id and the activity for each run, agent and session of the rows; rows without a run have none.
 
