@@ -1,0 +1,160 @@
+"""What could not be sent waits here: files of one request each, in the order in which they were written.
+
+An entry is a line of JSON (the server and dataset that it is for, and its number of rows) and the request's gzip body.
+A transcript's cursor moves past rows only when the server, or the disk, has them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from ctrlb_agent import state
+
+if TYPE_CHECKING:
+    from ctrlb_agent.settings import Settings
+
+MAX_BYTES = 64 << 20
+"""Of all entries together. Beyond it nothing is taken, and the rows stay in their transcripts."""
+MAX_BODY_BYTES = 8 << 20
+"""Of one entry after decompression; what claims to be more is broken."""
+MAX_SET_ASIDE = 8
+KEPT_FOR_OTHERS_S = 90 * 86_400
+"""How long the entries of a server that is no longer set up are kept."""
+KEPT_WHEN_FAILING_S = 14 * 86_400
+"""How long an entry is tried that the server fails on (500)."""
+LOCK_WAIT_S = 5.0
+ENDING = ".batch"
+
+
+class Broken(Exception):
+    """The entry's file is not what was written. The text says how."""
+
+
+class Entry(NamedTuple):
+    """A request that waits."""
+
+    file: str
+    rows: int
+    body: bytes
+    """Its JSON."""
+
+
+def put(settings: Settings, body: bytes, rows: int) -> bool:
+    """Keep the request, so that it survives this process and the machine's end; False when the spool is full.
+
+    Raises OSError when the disk refuses, and state.Busy when others kept the spool for 5 s.
+    """
+    import gzip
+
+    about = {"url": settings.url, "dataset": settings.dataset, "rows": rows}
+    content = json.dumps(about).encode() + b"\n" + gzip.compress(body, 6)
+    with state.locked(state.path("spool", "write.lock"), LOCK_WAIT_S):
+        names = _names()
+        if sum(_size(_file(name)) for name in names) + len(content) > MAX_BYTES:
+            return False
+        number = int(names[-1].partition(".")[0]) + 1 if names else 1
+        file = _file(f"{number:012}{ENDING}")
+        state.write_bytes(file, content)
+        _make_durable(file)
+    return True
+
+
+def waiting(settings: Settings) -> list[str]:
+    """The files of the entries for this server and dataset, oldest first. Removes what others left for too long."""
+    found = []
+    for name in _names():
+        file = _file(name)
+        try:
+            if _is_for(file, settings):
+                found.append(file)
+            elif _age_s(file) > KEPT_FOR_OTHERS_S:
+                os.unlink(file)
+                state.log(f"spool: removed {name}, which waited 90 days for a server that is no longer set up")
+        except Broken as broken:
+            set_aside(file, str(broken))
+        except OSError:  # another process has just sent it
+            continue
+    return found
+
+
+def read(file: str) -> Entry:
+    """The entry. Raises Broken, and OSError when it is gone."""
+    import zlib
+
+    with open(file, "rb") as stream:
+        about = _about(stream.readline())
+        compressed = stream.read()
+    try:
+        inflater = zlib.decompressobj(wbits=31)
+        body = inflater.decompress(compressed, MAX_BODY_BYTES)
+    except zlib.error as error:
+        raise Broken(f"cannot be decompressed ({error})") from None
+    if not inflater.eof:
+        raise Broken("ends too early, or is longer than any request")
+    rows = about.get("rows")
+    return Entry(file, rows if isinstance(rows, int) else 0, body)
+
+
+def set_aside(file: str, reason: str) -> None:
+    """Move the entry out of the way of the others, and keep the last few such."""
+    name = os.path.basename(file)
+    state.log(f"spool: set {name} aside: {reason}")
+    kept = state.path("spool", "broken", name)
+    os.replace(file, kept)
+    folder = os.path.dirname(kept)
+    for old in sorted(os.listdir(folder))[:-MAX_SET_ASIDE]:
+        os.unlink(os.path.join(folder, old))
+
+
+def give_up_on(file: str) -> bool:
+    """Whether the server has failed on the entry for two weeks."""
+    return _age_s(file) > KEPT_WHEN_FAILING_S
+
+
+def _names() -> list[str]:
+    folder = os.path.dirname(_file("any"))
+    return sorted(name for name in os.listdir(folder) if name.endswith(ENDING) and name[: -len(ENDING)].isdigit())
+
+
+def _file(name: str) -> str:
+    return state.path("spool", name)
+
+
+def _is_for(file: str, settings: Settings) -> bool:
+    with open(file, "rb") as stream:
+        about = _about(stream.readline(1 << 16))
+    return (about.get("url"), about.get("dataset")) == (settings.url, settings.dataset)
+
+
+def _about(line: bytes) -> dict[str, object]:
+    try:
+        about = json.loads(line)
+    except ValueError:
+        raise Broken("does not begin with what it is") from None
+    if not isinstance(about, dict):
+        raise Broken("does not begin with what it is")
+    return about
+
+
+def _size(file: str) -> int:
+    try:
+        return os.path.getsize(file)
+    except OSError:  # sent meanwhile
+        return 0
+
+
+def _age_s(file: str) -> float:
+    return time.time() - os.path.getmtime(file)
+
+
+def _make_durable(file: str) -> None:
+    """Have the disk keep it through a loss of power."""
+    for name in (file, os.path.dirname(file)):
+        number = os.open(name, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
