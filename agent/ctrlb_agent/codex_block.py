@@ -87,6 +87,8 @@ def block_in(statements: Sequence[Statement]) -> Block | None:
                 break
             if statements[at].kind in ("table", "array"):
                 first = at
+        while first and statements[first - 1].text.startswith(NOTE):
+            first -= 1
         return Block(first, ends[0] + 1, is_whole=False)
     return None
 

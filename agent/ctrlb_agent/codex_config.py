@@ -106,7 +106,7 @@ def without_ours(text: str, config_paths: Collection[str]) -> Change:
     kept = [chunk.text if chunk.owned is None else chunk.comments for chunk in chunks]
     newline = "\r\n" if statements[block.begin].text.endswith("\r\n") else "\n"
     middle = newline.join(_ended(part, newline) for part in kept if part)
-    before = _before_the_block(statements, block, is_end=not middle + after)
+    before = _before_the_block(statements, block)
     remarks = [
         f"removed with our tables: {statement.text.strip()}"
         for chunk in chunks
@@ -115,6 +115,8 @@ def without_ours(text: str, config_paths: Collection[str]) -> Change:
     if middle:
         middle = (newline if before else "") + middle
     rest = codex_trust_keys.moved(text, before + middle + after, config_paths)
+    if rest == before and not text.endswith("\n"):
+        rest = before[: -len(newline)]  # its last line had no end, see `_appended`
     if SERVER in _owned(statements, block):
         rest, lost = _without_subtables(rest)
         remarks += lost
@@ -186,15 +188,11 @@ def _appended(text: str, parts: Iterable[str], newline: str) -> str:
     return text + newline + newline + marked[: -len(newline)]
 
 
-def _before_the_block(statements: Sequence[Statement], block: Block, is_end: bool) -> str:
-    """What stood before the block, without the line ends that `_appended` put there."""
+def _before_the_block(statements: Sequence[Statement], block: Block) -> str:
+    """What stood before the block, without the empty line that `_appended` put there."""
     before = "".join(statement.text for statement in statements[: block.begin])
-    added = [statement.text.lstrip(BOM) for statement in statements[max(0, block.begin - 1) : block.begin]]
-    if added not in (["\n"], ["\r\n"]):
-        return before
-    before = before[: -len(added[0])]
-    no_line_end = is_end and not statements[block.end - 1].text.endswith("\n")
-    return before[: -len(added[0])] if no_line_end and before.endswith(added[0]) else before
+    last = statements[block.begin - 1].text.lstrip(BOM) if block.begin else ""
+    return before[: -len(last)] if last in ("\n", "\r\n") else before
 
 
 def _ended(text: str, newline: str) -> str:

@@ -49,15 +49,10 @@ class Statement(NamedTuple):
     line: int
 
 
-class Moment(str):
-    """A date or time, which is equal to no string."""
+class Moment(NamedTuple):
+    """A date or time, as written. It is equal to no string."""
 
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Moment) and str(self) == str(other)
-
-    __hash__ = str.__hash__
+    text: str
 
 
 def statements_of(text: str) -> list[Statement]:
