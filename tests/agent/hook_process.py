@@ -9,6 +9,7 @@ import struct
 import subprocess
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -59,8 +60,9 @@ def recorded_names(client: str, event: str) -> list[str]:
 
 
 def write_of(path: str | Path, cwd: str | Path, **more: Any) -> dict[str, Any]:
-    """Claude Code's input for writing the file."""
-    return recorded("claude", "PreToolUse-Write", cwd=str(cwd), tool_input={"file_path": str(path)}, **more)
+    """Claude Code's input for writing the file, in a session of its own."""
+    sent = recorded("claude", "PreToolUse-Write", cwd=str(cwd), tool_input={"file_path": str(path)})
+    return {**sent, "session_id": str(uuid.uuid4()), **more}
 
 
 class Machine:
