@@ -70,7 +70,10 @@ def home() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="home-"))
     yield folder
     end_what_runs_in(folder)
+    log = folder / ".ctrlb-agent" / "agent.log"
+    logged = log.read_text() if log.exists() else ""
     shutil.rmtree(folder)
+    assert "mistake of ours" not in logged, logged
 
 
 @pytest.fixture

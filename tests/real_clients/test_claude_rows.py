@@ -49,16 +49,16 @@ def test_every_block_of_a_session_is_in_the_store(claude_code: ClaudeCode, play:
         "session_id"
     ]
     rows = uploaded(ctrlb, session_id, claude_code.transcript(session_id))
-    assert [json.loads(row["paths"]) for row in rows if row["tool_name"] in ("Write", "Edit")] == [
+    calls = [row for row in rows if row["block_type"] == "tool_use"]
+    assert [json.loads(row["paths"]) for row in calls if row["tool_name"] in ("Write", "Edit")] == [
         ["a.txt"],
         ["app.py"],
     ]
-    assert [row["command"] for row in rows if row["tool_name"] == "Bash"] == ["echo one; exit 3"]
+    assert [row["command"] for row in calls if row["tool_name"] == "Bash"] == ["echo one; exit 3"]
     assert sum(row["is_error"] for row in rows) == 1
     kept = ctrlb.rows(session_id)
-    assert {(row.harness, row.run_id, row.agent, row.git_branch, row.cwd) for row in kept} == {
-        ("claude", "rows-1", "builder-1", "main", str(checkout))
-    }
+    assert {(row.harness, row.run_id, row.agent) for row in kept} == {("claude", "rows-1", "builder-1")}
+    assert {(row.git_branch, row.cwd) for row in kept if row.block_type != RESULT} == {("main", str(checkout))}
     assert sum(row.input_tokens for row in kept) == 4 * 1200.0  # once a message
     assert sum(row.cost_usd for row in kept) > 0
 

@@ -24,7 +24,7 @@ def uploaded(ctrlb: Server, thread_id: str, rollout: Path) -> list[Json]:
         )
         for kind in ("tool_use", "tool_result"):
             ids = [row["tool_use_id"] for row in rows if row["block_type"] == kind]
-            assert sorted(ids) == sorted(codex_calls(rollout))
+            assert sorted(ids) == sorted(codex_calls(rollout))  # each once
         return rows
 
     return eventually(look)
@@ -56,8 +56,10 @@ def test_every_block_of_a_thread_is_in_the_store(codex_exec: Codex, play: Play, 
     thread_id = ended.events[0]["thread_id"]
     rows = uploaded(ctrlb, thread_id, codex_exec.rollout(thread_id))
     assert edited(rows) == ["src/notes.txt", "by_shell.txt"]
-    assert [row["command"] for row in rows if row["block_type"] == "tool_use"][:2] == ["echo one", "exit 3"]
-    assert [row["is_error"] for row in rows if row["block_type"] == "tool_result"][:3] == [False, True, False]
+    commands = {row["tool_use_id"]: row["command"] for row in rows if row["block_type"] == "tool_use"}
+    assert {"echo one", "exit 3"} < set(commands.values())
+    failed = [commands[row["tool_use_id"]] for row in rows if row["block_type"] == "tool_result" and row["is_error"]]
+    assert failed == ["exit 3"]
     kept = ctrlb.rows(thread_id)
     assert {(row.harness, row.run_id, row.agent, row.cwd) for row in kept} == {
         ("codex", "rows-2", "builder-1", str(codex_exec.checkout))

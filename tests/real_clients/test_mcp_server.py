@@ -1,5 +1,6 @@
 """The plugin and the installer connect the relay's tools, which act as the agent that the hooks check for."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,15 @@ from tests.real_clients.script import Call, Play, Say, texts
 from tests.real_clients.server import Server
 from tests.real_clients.test_session_note import told
 
-TOOLS = {
-    "claim",
-    "fetch_records",
-    "find_command",
-    "next_actions",
-    "peers",
-    "post",
-    "release",
-    "search_sessions",
+TOOLS: dict[str, Json] = {
+    "claim": {"resource": "task:look"},
+    "fetch_records": {"session_id": "none", "seq_from": 0, "seq_to": 9},
+    "find_command": {"command": "never run before"},
+    "next_actions": {"session_id": "none", "seq": 1},
+    "peers": {},
+    "post": {"text": "I look around."},
+    "release": {"resource": "task:look"},
+    "search_sessions": {"term": "neversaidbefore"},
 }
 OF_PLUGIN = "mcp__plugin_ctrlb-agent_ctrlb__"
 OF_CODEX = "mcp__ctrlb"
@@ -29,17 +30,26 @@ OF_CODEX = "mcp__ctrlb"
 def test_the_plugin_connects_claude_code_to_the_eight_tools(claude_code: ClaudeCode, play: Play) -> None:
     play.scripts = {"GO": [[Say("Hello.")]]}
     begun = next(event for event in claude_code.prompt("GO on").events if event.get("subtype") == "init")
-    assert {tool.removeprefix(OF_PLUGIN) for tool in begun["tools"] if tool.startswith(OF_PLUGIN)} == TOOLS
+    assert {tool.removeprefix(OF_PLUGIN) for tool in begun["tools"] if tool.startswith(OF_PLUGIN)} == set(TOOLS)
     assert [(server["name"], server["status"]) for server in begun["mcp_servers"]] == [
         ("plugin:ctrlb-agent:ctrlb", "connected")
     ]
 
 
-def test_the_installer_connects_codex_to_the_eight_tools(codex_exec: Codex, play: Play) -> None:
-    play.scripts = {"GO": [[Say("Hello.")]]}
-    assert codex_exec.prompt("GO on").status == 0
-    (namespace,) = (tool for tool in play.prompted("GO")[0].body["tools"] if tool.get("name") == OF_CODEX)
-    assert {tool["name"] for tool in namespace["tools"]} == TOOLS
+def test_codex_may_call_each_of_the_eight_tools_unasked(codex_exec: Codex, play: Play) -> None:
+    calls = [Call(f"{OF_CODEX}/{tool}", given) for tool, given in TOOLS.items()]
+    play.scripts = {"GO": [calls, [Say("Done.")]]}
+    ended = codex_exec.prompt("GO on", environ={"CTRLB_RUN": f"mcp-{codex_exec.home.name}", "CTRLB_AGENT": "builder-1"})
+    made = [event["item"] for event in ended.events if event.get("item", {}).get("type") == "mcp_tool_call"]
+    answers = {
+        item["tool"]: json.loads(item["result"]["content"][0]["text"])
+        for item in made
+        if item["status"] != "in_progress"
+    }
+    assert set(answers) == set(TOOLS)
+    assert answers["claim"]["held"] is True
+    assert (answers["peers"]["you"], answers["post"]["ok"], answers["release"]["released"]) == ("builder-1", True, 1)
+    assert (answers["search_sessions"]["total"], answers["find_command"]["total"]) == (0, 0)
 
 
 def test_what_claude_code_has_claimed_it_edits_and_codex_does_not(

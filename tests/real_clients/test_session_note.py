@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from tests.real_clients.claude_code import RELAY_COMMAND, ClaudeCode
+from tests.real_clients.claude_code import COMPACTION, RELAY_COMMAND, ClaudeCode
 from tests.real_clients.codex import CODE_MODEL, Codex
-from tests.real_clients.script import Json, Play, Request, Say, texts
+from tests.real_clients.script import Call, Json, Play, Request, Say, texts
 from tests.real_clients.server import Server
 
 NOTE = re.compile(r"CtrlB Relay: your run id is (\S+) and your agent id is (\S+)\. ")
@@ -62,6 +62,34 @@ def test_a_resumed_thread_of_codex_stays_the_same_agent(codex_exec: Codex, play:
     assert codex_exec.run("exec", "resume", "--json", thread_id, "AGAIN go on").status == 0
     before, after = play.prompted("GO")[0], play.prompted("AGAIN")[0]
     assert set(NOTE.findall("\n".join(texts(after.said)))) == {told(before)}
+
+
+def test_after_a_compaction_claude_codes_model_is_told_again(claude_code: ClaudeCode, play: Play) -> None:
+    play.scripts = {"GO": [[Say("Hello.")]], COMPACTION: [[Say("<summary>Hello.</summary>")]], "AGAIN": [[Say("Yes.")]]}
+    session_id = claude_code.prompt("GO on").events[-1]["session_id"]
+    assert claude_code.prompt("/compact", ["--resume", session_id]).status == 0
+    assert claude_code.prompt("AGAIN go on", ["--resume", session_id]).status == 0
+    before, after = play.prompted("GO")[0], play.prompted("AGAIN")[0]
+    assert not after.tells("GO on")
+    assert set(NOTE.findall("\n".join(texts(after.said)))) == {told(before)}
+
+
+def test_after_a_compaction_codexs_model_is_told_again(codex_exec: Codex, play: Play) -> None:
+    play.scripts = {"GO": [[Call("exec_command", {"cmd": "echo one"})], [Say("Done.")]], "You": [[Say("One.")]]}
+    assert codex_exec.prompt("GO on", ["-c", "model_auto_compact_token_limit=1000"]).status == 0
+    before, after = play.prompted("GO")[0], play.requests[-1]
+    assert after.tells("Another language model")
+    assert set(NOTE.findall("\n".join(texts(after.said)))) == {told(before)}
+
+
+def test_a_subagent_of_claude_code_is_told_the_ids_of_its_session(claude_code: ClaudeCode, play: Play) -> None:
+    task = {"description": "Look", "subagent_type": "general-purpose", "run_in_background": False}
+    play.scripts = {
+        "GO": [[Call("Agent", {**task, "prompt": "SUB look around"})], [Say("Done.")]],
+        "SUB": [[Say("Looked around.")]],
+    }
+    assert claude_code.prompt("GO on").status == 0
+    assert told(play.prompted("SUB")[0]) == told(play.prompted("GO")[0])
 
 
 def test_the_relay_command_joins_the_run_and_loads_the_rules(

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from tests.real_clients.script import Json
 
+MADE = ("function_call", "custom_tool_call")
+CARRIED_OUT = ("CommandExecution", "FileChange", "McpToolCall")
+
 
 class Block(NamedTuple):
     """One content block."""
@@ -51,19 +54,21 @@ def _claude_block(seq: int, role: str, block: Json) -> Block:
 
 
 def codex_messages(path: Path) -> Iterator[tuple[str, str]]:
-    """The kind and text of what the user and the model have said, in the order of Codex's rollout."""
+    """The kind and text of what the user, the model and a compaction have said, in the order of Codex's rollout."""
     for line in lines_of(path):
         item = line["payload"].get("item", {}) if line["type"] == "event_msg" else {}
-        match item.get("type"):
+        match item.get("type", line["type"]):
             case "UserMessage" | "AgentMessage":
                 yield "text", "".join(part["text"] for part in item["content"])
             case "Reasoning":
                 yield "thinking", "".join(item["summary_text"])
+            case "compacted":
+                yield "text", line["payload"]["message"]
 
 
-def codex_calls(path: Path) -> Iterator[str]:
-    """The id of each tool call that Codex has carried out, in the order of its rollout."""
-    for line in lines_of(path):
-        item = line["payload"].get("item", {}) if line["type"] == "event_msg" else {}
-        if item.get("type") in ("CommandExecution", "FileChange", "McpToolCall"):
-            yield item["id"]
+def codex_calls(path: Path) -> set[str]:
+    """The ids of the tool calls in Codex's rollout: those that the model made, and those that its scripts made."""
+    payloads = [line["payload"] for line in lines_of(path)]
+    made = {payload["call_id"] for payload in payloads if payload.get("type") in MADE}
+    items = [payload["item"] for payload in payloads if payload.get("type") == "item_completed"]
+    return made | {item["id"] for item in items if item["type"] in CARRIED_OUT}
