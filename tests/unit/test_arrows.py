@@ -16,11 +16,12 @@ BY_EVERYBODY = frozenset({"ctrlb"})  # the package itself, for its version
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "domain": frozenset({"domain"}),
-    "ports": frozenset({"domain"}),
+    "ports": frozenset({"domain", "ports"}),
     "models": frozenset({"domain", "models", "pydantic", "pydantic_core"}),
     "operations of the table": frozenset({"decisions", "domain", "ports", "models", "notes", "openapi"}),
     "decisions": frozenset({"domain", "ports"}),
-    "operations": frozenset({"domain", "models", *OPERATIONS}),
+    "operation": frozenset({"domain", "models"}),
+    "operations": frozenset({"models", "operation", *OPERATIONS}),
     "openapi": frozenset({"models", "operations", "pydantic"}),
     "answers": frozenset({"domain", "models", "operations", "ports", "pydantic"}),
     "adapters": frozenset({"domain", "ports", "adapters", "botocore", "jwt", "urllib3"}),

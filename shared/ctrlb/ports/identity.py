@@ -1,0 +1,110 @@
+"""What the operations ask about people: who they are, what they may do, and with what they come."""
+
+from typing import Protocol
+
+from ctrlb.domain.rows import Audit, Grounds, IngestCredential, Key, Member, Role, Settings, SignIn
+
+
+class Moved(Exception):
+    """What was to be replaced is not as it was read: somebody changed it meanwhile. Nothing was written."""
+
+
+class IdentityStore(Protocol):
+    """Workspaces' members, roles, keys, settings and sign-ins."""
+
+    def key(self, workspace: str, key_id: str, presented_sha256: str = "") -> Key | None:
+        """The key as it is stored, revoked or not.
+
+        Only where `presented_sha256` is its own may it be known from some seconds ago: so a wrong secret costs what
+        an unknown id does, and no time tells which ids there are.
+        """
+
+    def add_key(self, key: Key, audit: Audit) -> None:
+        """Write a new key; its id is random and taken to be new."""
+
+    def keys(self, workspace: str, user: str | None) -> list[Key]:
+        """The keys of a user, or of the workspace, oldest first, revoked ones too."""
+
+    def revoke_key(self, workspace: str, key_id: str, revoked_us: int, audit: Audit) -> None:
+        """Mark the key revoked; one that is revoked already keeps its first time."""
+
+    def touch_key(self, workspace: str, key_id: str, used_us: int) -> None:
+        """Note that the key was used; callers do so at most once an hour for a key."""
+
+    def member(self, workspace: str, user: str) -> Member | None:
+        """The person, active or not."""
+
+    def members(self, workspace: str) -> list[Member]:
+        """The workspace's people by name, active or not."""
+
+    def change_member(self, before: Member | None, after: Member, by: Grounds | None, audit: Audit) -> None:
+        """Replace `before` by `after`, or add `after` where there was nobody; or raise Moved and write nothing.
+
+        It moved as well when `by`, what somebody else decided it by, is no longer as given; None is the command line.
+        """
+
+    def role(self, workspace: str, name: str) -> Role | None:
+        """The role as the workspace has defined it; built-in roles are not kept."""
+
+    def roles(self, workspace: str) -> list[Role]:
+        """The roles that the workspace has defined, by name."""
+
+    def change_role(self, before: Role | None, after: Role, by: Grounds, audit: Audit) -> None:
+        """Replace or add a role as `change_member` does a person."""
+
+    def settings(self, workspace: str) -> Settings:
+        """The workspace's settings; the defaults when it has changed none."""
+
+    def change_settings(
+        self, workspace: str, before: Settings, after: Settings, by: Grounds | None, audit: Audit
+    ) -> None:
+        """Replace `before` by `after`, or raise Moved and write nothing, as `change_member` does."""
+
+    def ingest_credential(
+        self, workspace: str, credential_id: str, presented_sha256: str = ""
+    ) -> IngestCredential | None:
+        """The credential as it is stored, revoked or not; known from before as `key` is."""
+
+    def ingest_credentials(self, workspace: str) -> list[IngestCredential]:
+        """The workspace's credentials, oldest first, revoked ones too."""
+
+    def add_ingest_credential(self, credential: IngestCredential, by: Grounds, audit: Audit) -> None:
+        """Write a new credential, whose id is random and taken to be new; or raise Moved, as `change_member` does."""
+
+    def revoke_ingest_credential(
+        self, workspace: str, credential_id: str, revoked_us: int, by: Grounds, audit: Audit
+    ) -> None:
+        """Mark the credential revoked; one that is revoked already keeps its first time.
+
+        Raises Moved, and writes nothing, as `change_member` does, and where there is no such credential.
+        """
+
+    def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
+        """Keep a session (`once=False`) or a one-time code (`once=True`)."""
+
+    def sign_in(self, token_sha256: str) -> SignIn | None:
+        """The session with this token's hash, expired or not."""
+
+    def use_code(self, token_sha256: str) -> SignIn | None:
+        """Take a one-time code: of any number of callers, one gets it."""
+
+    def remove_sign_in(self, token_sha256: str) -> None:
+        """End a session; one that is unknown is no error."""
+
+
+class Issuer(Protocol):
+    """Who signs a deployment's people in."""
+
+    @property
+    def address(self) -> str:
+        """The issuer's own, where people sign out again."""
+
+    @property
+    def workspace(self) -> str:
+        """The workspace whose members they are, at an address that serves every workspace."""
+
+    def user(self, token: str) -> str | None:
+        """The person that the token names; None when it is not the issuer's for us, or has ended.
+
+        Raises Unavailable when the issuer's keys cannot be had.
+        """
