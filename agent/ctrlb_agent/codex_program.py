@@ -58,8 +58,9 @@ def verdict(program: str, text: str, codex_home: str) -> Verdict:
         if strict.returncode == 0:
             return Verdict(STRICT)
         loads = _run([program, "mcp", "list"], trial)
-        reason = (_strict_reason(strict.stdout) or _last_words(loads.stderr)).replace(trial, codex_home)
-        return Verdict(LOADS if loads.returncode == 0 else BROKEN, reason)
+        if loads.returncode == 0:
+            return Verdict(LOADS, _strict_reason(strict.stdout).replace(trial, codex_home))
+        return Verdict(BROKEN, _last_words(loads.stderr).replace(trial, codex_home))
 
 
 class AppServer:
