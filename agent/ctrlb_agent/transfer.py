@@ -40,6 +40,7 @@ class Transfer:
         *,
         spools: bool = True,
         progress: Callable[[int, int], None] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client = client
         self._settings = settings
@@ -47,13 +48,23 @@ class Transfer:
         self._parser = parser
         self._spools = spools
         self._progress = progress or (lambda read_bytes, sent_rows: None)
-        self._sender = Sender(settings, give_up_s)
+        self._sender = Sender(settings, give_up_s, sleep)
         self._spool_is_full = False
         self.sent = self.spooled = self.refused = 0
         self.parents: list[str] = []
         """Transcripts of the sessions that those uploaded were forked from."""
         self.reason = ""
         """Why not everything is uploaded."""
+
+    @property
+    def stopped(self) -> str:
+        """Why the server is not asked any more; empty while it is."""
+        return self._sender.stopped
+
+    @property
+    def refusals(self) -> list[str]:
+        """What was refused and why, the first few."""
+        return self._sender.refusals
 
     def close(self) -> None:
         self._sender.close()

@@ -77,7 +77,7 @@ def upload(
             reason = _uploaded(transfer, path) or reason
             todo += [parent for parent in transfer.parents if parent not in todo]
     except Exception as error:  # whatever it is, it must not cost a user more than the upload
-        reason = _reason_of(error)
+        reason = reason_of(error)
     finally:
         transfer.close()
     report = Report(transfer.sent, transfer.spooled, transfer.refused, reason or transfer.reason)
@@ -93,11 +93,11 @@ def _uploaded(transfer: Transfer, path: str) -> str:
     except FileNotFoundError:  # not written yet, or gone
         return ""
     except Exception as error:  # the others are uploaded none the less
-        return _reason_of(error)
+        return reason_of(error)
     return ""
 
 
-def _reason_of(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """An error of the machine in its words. Another is a mistake of ours, whose text may hold some of a session."""
     if isinstance(error, OSError):
         return f"{error.strerror}: {error.filename}"
@@ -163,7 +163,7 @@ def main(arguments: Sequence[str]) -> int:
         if settings.url and settings.key:
             _for_hook(client, hook, settings)
     except Exception as error:
-        state.log(f"upload: {_reason_of(error)}")
+        state.log(f"upload: {reason_of(error)}")
     return 0
 
 
@@ -194,7 +194,7 @@ def _unfinished(settings: Settings) -> list[Cursor]:
             _remove_half_written(os.path.dirname(state.path(folder, "any")))
         return cursor.unfinished(settings)
     except OSError as error:
-        state.log(f"upload: what earlier sessions left cannot be told: {_reason_of(error)}")
+        state.log(f"upload: what earlier sessions left cannot be told: {reason_of(error)}")
         return []
 
 

@@ -23,8 +23,9 @@ class Passenger(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.content = self.rfile.read(int(self.headers["Content-Length"]))
-        self.road.rows.append(json.loads(gzip.decompress(self.content)))
         with self.road.turn:
+            self.road.rows.append(json.loads(gzip.decompress(self.content)))
+            self.road.turn.notify_all()
             mishap = self.road.mishaps.pop(0) if self.road.mishaps else self.road.then
         mishap(self)
 
@@ -64,11 +65,16 @@ class BadRoad:
         self.then = then or arrives
         self.rows: list[list[dict[str, Any]]] = []
         """The rows of each request that set out."""
-        self.turn = threading.Lock()
+        self.turn = threading.Condition()
         self.ended = threading.Event()
         self._listener = ThreadingHTTPServer(("127.0.0.1", 0), type("OnThisRoad", (Passenger,), {"road": self}))
         self.url = f"http://127.0.0.1:{self._listener.server_address[1]}"
         self._thread = threading.Thread(target=self._listener.serve_forever, kwargs={"poll_interval": 0.02})
+
+    def has_seen(self, requests: int) -> bool:
+        """Whether so many requests set out before long."""
+        with self.turn:
+            return self.turn.wait_for(lambda: len(self.rows) >= requests, HANG_S)
 
     def __enter__(self) -> Self:
         self._thread.start()

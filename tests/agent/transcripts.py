@@ -8,8 +8,11 @@ from typing import Any
 
 import httpx2
 
+from ctrlb_agent import cursor
+from ctrlb_agent.redaction import redact_row
 from ctrlb_agent.rows import About, SessionFile, row
 from ctrlb_agent.settings import Settings
+from ctrlb_agent.transcript import Parser, about_of
 from tests.acceptance.calls import Json, records
 from tests.laptop import Laptop
 
@@ -74,6 +77,18 @@ def stored(laptop: Laptop, session_id: str) -> list[Json]:
 def bodies(laptop: Laptop, session_id: str) -> list[str]:
     """What the server has of the session's texts, in order."""
     return [one["body"] for one in stored(laptop, session_id)]
+
+
+def expected(path: Path, parser: Parser) -> list[dict[str, Any]]:
+    """The rows that the file's lines become, read at once by a parser that is new to it."""
+    about = about_of(str(path), parser)
+    memory = parser.first_memory(str(path))
+    rows = []
+    with path.open("rb") as stream:
+        for one in cursor.lines(stream, 0, 0):
+            if one.value is not None:
+                rows += [redact_row(found) for found in parser.rows_of(one.value, one.number, about, memory)]
+    return rows
 
 
 def as_fetched(columns: Mapping[str, Any]) -> Json:

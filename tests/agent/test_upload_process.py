@@ -1,0 +1,277 @@
+"""The process that uploads behind a hook's back: it outlives the hook, mends what was missed, and may die anywhere."""
+
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctrlb_agent import claude_transcript, codex_rollout, spool, upload
+from ctrlb_agent.transcript import Parser
+from tests.acceptance.calls import eventually
+from tests.agent.bad_road import BadRoad, Passenger, answer_is_lost, arrives, is_answered, is_lost
+from tests.agent.programs import AGENT, PYTHON, TIMEOUT_S, environment
+from tests.agent.transcripts import as_fetched, bodies, expected, settings, stored, without_time
+from tests.laptop import Laptop
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "agent"
+START_AND_DIE = (
+    "import json, os, sys; sys.path.insert(0, sys.argv[1]); from ctrlb_agent.upload import start_detached; "
+    "start_detached('claude', json.loads(sys.argv[2])); os._exit(0)"
+)
+ROUNDS = 30
+MAX_ROUND_S = 0.7
+
+
+class Machine:
+    """A user's machine: one transcript, and the processes that upload it."""
+
+    def __init__(self, home: Path, laptop: Laptop, road: BadRoad, session: str) -> None:
+        self.transcript = home / "projects" / "-work-app" / f"{session}.jsonl"
+        self.transcript.parent.mkdir(parents=True, exist_ok=True)
+        self.environ = environment(home, CTRLB_AGENT_HOME=os.environ["CTRLB_AGENT_HOME"])
+        self.environ |= {"CTRLB_URL": road.url, "CTRLB_KEY": laptop.key}
+        self.said: list[str] = []
+
+    def hook(self, event: str, **more: Any) -> dict[str, Any]:
+        return {"hook_event_name": event, "transcript_path": str(self.transcript), **more}
+
+    def say(self, text: str) -> bytes:
+        """The line of a message, which is to be in the store in the end."""
+        self.said.append(text)
+        uuid = f"{self.transcript.stem}-{len(self.said)}"
+        line = {"type": "user", "uuid": uuid, "message": {"role": "user", "content": text}}
+        return json.dumps(line).encode() + b"\n"
+
+    def write(self, content: bytes) -> None:
+        with self.transcript.open("ab") as stream:
+            stream.write(content)
+
+    def start(self, event: str, client: str = "claude", **more: Any) -> subprocess.Popen[bytes]:
+        """The process that a hook starts, as a child of this one."""
+        told = json.dumps(self.hook(event, **more))
+        return subprocess.Popen([PYTHON, "-I", "-S", "-c", upload.START, str(AGENT), client, told], env=self.environ)
+
+    def run(self, event: str, **more: Any) -> None:
+        """See that process through."""
+        assert self.start(event, **more).wait(TIMEOUT_S) == 0
+
+
+@pytest.fixture
+def session(request: pytest.FixtureRequest) -> str:
+    """A session id that no other test has."""
+    name: str = request.node.name
+    return name.replace("_", "-")[:100]
+
+
+@pytest.mark.usefixtures("agent_home")
+def test_the_upload_goes_on_when_the_hook_and_all_its_group_are_dead(
+    laptop: Laptop, tmp_path: Path, session: str
+) -> None:
+    hook_is_dead = threading.Event()
+
+    def waits(request: Passenger) -> None:
+        hook_is_dead.wait(TIMEOUT_S)
+        arrives(request)
+
+    with BadRoad(laptop.url, waits) as road:
+        machine = Machine(tmp_path, laptop, road, session)
+        machine.write(machine.say("one") + machine.say("two"))
+        told = json.dumps(machine.hook("Stop"))
+        hook = subprocess.Popen(
+            [PYTHON, "-c", START_AND_DIE, str(AGENT), told], env=machine.environ, start_new_session=True
+        )
+        assert hook.wait(TIMEOUT_S) == 0
+        assert road.has_seen(1)
+        with pytest.raises(ProcessLookupError):
+            os.killpg(hook.pid, signal.SIGKILL)  # nobody of the hook's group is left to be killed
+        hook_is_dead.set()
+        eventually(lambda: assert_stored(laptop, machine, session))
+
+
+def assert_stored(laptop: Laptop, machine: Machine, session: str) -> None:
+    assert bodies(laptop, session) == machine.said
+
+
+def test_other_users_cannot_read_in_the_list_of_processes_what_was_said(
+    agent_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CTRLB_URL", "")
+    process = upload.start_detached("claude", {"hook_event_name": "Stop", "last_assistant_message": "said", "x": 1})
+    assert process is not None
+    assert process.wait(TIMEOUT_S) == 0
+    assert isinstance(process.args, list)
+    assert process.args[-2:] == ["claude", '{"hook_event_name": "Stop"}']
+
+
+def test_a_process_that_cannot_start_costs_a_line_in_the_log(agent_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/no/such/python")
+    assert upload.start_detached("claude", {"hook_event_name": "Stop"}) is None
+    assert "upload: could not be started" in (agent_home / "agent.log").read_text()
+
+
+@pytest.mark.usefixtures("agent_home")
+def test_the_end_of_a_half_written_line_is_waited_for(laptop: Laptop, tmp_path: Path, session: str) -> None:
+    with BadRoad(laptop.url) as road:
+        machine = Machine(tmp_path, laptop, road, session)
+        first, second = machine.say("one"), machine.say("two")
+        machine.write(first + second[:20])
+        process = machine.start("Stop")
+        assert road.has_seen(1)
+        machine.write(second[20:])
+        assert process.wait(TIMEOUT_S) == 0
+    assert_stored(laptop, machine, session)
+
+
+@pytest.mark.usefixtures("agent_home")
+def test_what_is_written_after_the_sessions_end_is_uploaded_and_the_hook_need_not_wait_for_it(
+    laptop: Laptop, tmp_path: Path, session: str
+) -> None:
+    with BadRoad(laptop.url) as road:
+        machine = Machine(tmp_path, laptop, road, session)
+        machine.write(machine.say("one"))
+        machine.run("SessionEnd")
+        machine.write(machine.say("last"))
+        eventually(lambda: assert_stored(laptop, machine, session))
+
+
+@pytest.mark.usefixtures("agent_home")
+def test_the_next_start_of_any_session_uploads_what_was_missed(laptop: Laptop, tmp_path: Path, session: str) -> None:
+    with BadRoad(laptop.url, is_lost) as road:
+        first = Machine(tmp_path, laptop, road, f"first-{session}")
+        first.run("SessionStart")  # whose transcript is not there yet
+        first.write(first.say("one"))
+        second = Machine(tmp_path, laptop, road, f"second-{session}")
+        second.write(second.say("two"))
+        second.run("Stop")
+        assert road.has_seen(1)
+        third = Machine(tmp_path, laptop, road, f"third-{session}")
+        third.run("SessionStart")
+        for machine in (first, second):
+            assert_stored(laptop, machine, machine.transcript.stem)
+    assert spool.waiting(settings(laptop, road.url)) == []
+
+
+@pytest.mark.usefixtures("agent_home")
+def test_a_start_removes_what_a_killed_process_left_half_written(laptop: Laptop, tmp_path: Path, session: str) -> None:
+    with BadRoad(laptop.url) as road:
+        machine = Machine(tmp_path, laptop, road, session)
+        machine.run("SessionStart")
+        left = [Path(os.environ["CTRLB_AGENT_HOME"]) / folder / "1.abc.new" for folder in ("cursors", "spool")]
+        recent = left[0].with_name("2.abc.new")
+        for file in (*left, recent):
+            file.write_bytes(b"half")
+        for file in left:
+            os.utime(file, (1_000, 1_000))
+        machine.run("SessionStart")
+    assert [file.exists() for file in (*left, recent)] == [False, False, True]
+
+
+RECORDED = [
+    ("claude", path) for path in sorted(DATA.glob("claude/transcript*.jsonl")) if "subagent" not in path.stem
+] + [("codex", path) for path in sorted(DATA.glob("codex/rollout*.jsonl"))]
+
+
+@pytest.mark.usefixtures("agent_home")
+@pytest.mark.parametrize(("client", "source"), RECORDED, ids=lambda one: one if isinstance(one, str) else one.stem)
+def test_the_store_holds_a_recorded_session_as_its_file_does_however_it_grew(
+    laptop: Laptop, tmp_path: Path, client: str, source: Path
+) -> None:
+    parser: Parser = claude_transcript if client == "claude" else codex_rollout
+    path = tmp_path / f"rollout-{client}-{source.name}"
+    content = source.read_bytes()
+    random_of_file = random.Random(source.name)
+    cuts = sorted({random_of_file.randrange(len(content)) for _ in range(6)} | {0, len(content)})
+    for start, end in itertools.pairwise(cuts):
+        with path.open("ab") as stream:
+            stream.write(content[start:end])
+        assert upload.upload([str(path)], client, settings(laptop), TIMEOUT_S).reason == ""
+    rows = expected(path, parser)
+    assert rows
+    for session_id in {row["session_id"] for row in rows}:
+        wanted = [as_fetched(row) for row in rows if row["session_id"] == session_id]
+        assert without_time(stored(laptop, session_id)) == wanted
+
+
+@pytest.mark.usefixtures("agent_home")
+def test_a_fork_has_only_its_own_rows_and_its_parent_is_uploaded_too(laptop: Laptop, tmp_path: Path) -> None:
+    parent, fork = tmp_path / "parent.jsonl", tmp_path / "fork.jsonl"
+    shutil.copy(DATA / "claude" / "transcript-forked.jsonl", parent)
+    shutil.copy(DATA / "claude" / "transcript-fork.jsonl", fork)
+    assert upload.upload([str(fork)], "claude", settings(laptop), TIMEOUT_S).reason == ""
+    for path in (parent, fork):
+        rows = expected(path, claude_transcript)
+        assert without_time(stored(laptop, path.stem)) == [as_fetched(row) for row in rows]
+    assert {row["parent_session"] for row in expected(fork, claude_transcript)} == {"parent"}
+    uuids = [{row["uuid"] for row in expected(path, claude_transcript) if row["uuid"]} for path in (parent, fork)]
+    assert uuids[0]
+    assert not uuids[0] & uuids[1]
+
+
+@pytest.mark.usefixtures("agent_home")
+def test_a_hook_of_a_session_uploads_its_subagents_too(laptop: Laptop, tmp_path: Path, session: str) -> None:
+    with BadRoad(laptop.url) as road:
+        machine = Machine(tmp_path, laptop, road, session)
+        machine.write(machine.say("one"))
+        subagents = machine.transcript.with_suffix("") / "subagents"
+        for name in ("agent-1", "deeper/agent-2"):
+            (subagents / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(DATA / "claude" / "transcript-subagent.jsonl", subagents / f"{name}.jsonl")
+        machine.run("Stop")
+    rows = [row for rows in road.rows for row in rows]
+    assert {(row["session_id"], row["parent_session"], row["agent_id"]) for row in rows} == {
+        (session, "", ""),
+        ("agent-1", session, "1"),
+        ("agent-2", session, "2"),
+    }
+
+
+def test_the_files_of_a_hook_are_those_that_it_names(tmp_path: Path) -> None:
+    hook = json.loads((DATA / "codex" / "hooks" / "SubagentStop.json").read_text())
+    assert upload.files_of("codex", hook) == [hook["transcript_path"], hook["agent_transcript_path"]]
+    assert upload.files_of("claude", {"transcript_path": None}) == []
+
+
+@pytest.mark.slow
+@pytest.mark.races
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.usefixtures("agent_home")
+def test_however_often_the_upload_is_killed_the_store_equals_the_transcript(
+    laptop: Laptop, tmp_path: Path, session: str, seed: int
+) -> None:
+    chance = random.Random(seed)
+    with BadRoad(laptop.url) as road:
+        machine = Machine(tmp_path, laptop, road, session)
+        running: list[subprocess.Popen[bytes]] = []
+        rest = b""
+        for number in range(ROUNDS):
+            content = rest + b"".join(machine.say(f"{number}.{line}") for line in range(chance.randrange(900)))
+            cut = chance.randrange(len(content) + 1)
+            machine.write(content[:cut])
+            rest = content[cut:]
+            road.mishaps = chance.choices([arrives, answer_is_lost, is_lost, is_answered(500)], [4, 2, 1, 1], k=3)
+            running = [machine.start(chance.choice(["Stop", "SessionStart", "SessionEnd"])) for _ in range(2)]
+            for process in running:
+                end_within(process, chance.uniform(0, MAX_ROUND_S))
+        machine.write(rest)
+        road.mishaps = []
+        machine.run("SessionStart")
+        machine.run("SessionStart")
+        assert_stored(laptop, machine, session)
+    assert spool.waiting(settings(laptop, road.url)) == []
+
+
+def end_within(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Kill the process once so much time has passed, unless it has ended."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
