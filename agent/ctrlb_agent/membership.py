@@ -129,8 +129,8 @@ def cleared_for(sessions: Iterable[Session], asked: Asked, now_s: float, is_runn
     here = [session for session in near if asked.pid and session.pid == asked.pid]
     waiting = [session for session in here if session.cleared_s]
     if not waiting and asked.source == "clear":
-        unknown = [one for one in near if one.cleared_s and not (one.pid and asked.pid) and one.root == asked.root]
-        waiting = unknown or (here if len(here) == 1 else [])
+        likely = [one for one in near if one.cleared_s and not one.pid and one.root == asked.root] or here
+        waiting = likely if len(likely) == 1 else []  # a wrong guess would swap two agents
     return max(waiting, key=lambda session: session.seen_s, default=None)
 
 

@@ -5,8 +5,6 @@ Whatever fails here is written to the log, and the client goes on as if the hook
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -36,24 +34,33 @@ def run(client: str, event: str, hook: Mapping[str, Any], environ: Mapping[str, 
     Returns within the time in `UPLOAD_WAIT_S`, and otherwise without waiting for the network.
     """
     if event == "SessionStart":
-        return session_start(client, hook, environ)
-    if event == "UserPromptExpansion":
-        return _tried("the relay command", lambda: relay_command(client, hook, environ)) or b""
-    if event in UPLOAD_WAIT_S:
-        _finish(client, event, hook, environ)
-    return b""
+        printed = _tried(event, lambda: session_start(client, hook, environ))
+    elif event == "SubagentStart":
+        printed = _tried(event, lambda: subagent_start(client, hook, environ))
+    elif event == "UserPromptExpansion":
+        printed = _tried(event, lambda: relay_command(client, hook, environ))
+    elif event in UPLOAD_WAIT_S:
+        printed = _tried(event, lambda: finish(client, event, hook, environ))
+    else:
+        printed = None
+    return printed or b""
 
 
 def session_start(client: str, hook: Mapping[str, Any], environ: Mapping[str, str]) -> bytes:
-    """The note with the session's ids. Also makes the next hooks quick, and sends what earlier sessions left."""
+    """The note with the session's ids. Also starts to send what earlier sessions left."""
     who = identity.identity_of(hook, environ, client)
-    _tried("the interpreter's path", _keep_interpreter)
     if not _is_set_up(environ):
         state.log("session start: not set up: no CTRLB_URL or no CTRLB_KEY")
         return b""
-    _tried("the background process", lambda: _start_daemon())
     _tried("the upload", lambda: _start_upload(client, hook))
     return _context("SessionStart", note(who))
+
+
+def subagent_start(client: str, hook: Mapping[str, Any], environ: Mapping[str, str]) -> bytes:
+    """The same note for a subagent, which does not see its session's and acts under the same ids."""
+    if not _is_set_up(environ):
+        return b""
+    return _context("SubagentStart", note(identity.identity_of(hook, environ, client)))
 
 
 def note(who: Identity) -> str:
@@ -103,7 +110,7 @@ def _replaced(who: Identity, environ: Mapping[str, str]) -> str:
     return said
 
 
-def _finish(client: str, event: str, hook: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+def finish(client: str, event: str, hook: Mapping[str, Any], environ: Mapping[str, str]) -> None:
     """Send what is new. A container that ends with the client would end the upload too, so give it a moment."""
     give_up_s = time.monotonic() + UPLOAD_WAIT_S[event]
     identity.identity_of(hook, environ, client)
@@ -127,26 +134,6 @@ def _wait(upload: Any, give_up_s: float) -> None:
         upload.wait(timeout=max(0.0, give_up_s - time.monotonic()))
     except TimeoutExpired:
         return  # it goes on by itself
-
-
-def _start_daemon() -> None:
-    from ctrlb_agent import daemon
-
-    daemon.start()
-
-
-def _keep_interpreter() -> None:
-    """Note which Python runs this, so that the next hook need not go through a version manager's stand-in."""
-    file = state.path("python")
-    wanted = os.fsencode(sys.executable) + b"\n"
-    try:
-        with open(file, "rb") as stream:
-            if stream.read() == wanted:
-                return
-    except FileNotFoundError:
-        pass  # the first session
-    if os.path.isfile(sys.executable):
-        state.write_bytes(file, wanted)
 
 
 def _is_set_up(environ: Mapping[str, str]) -> bool:
