@@ -5,6 +5,25 @@ from pathlib import Path
 
 from tests.real_clients.script import Call
 
+NOTEBOOK = json.dumps(
+    {
+        "cells": [{"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": ["x = 1"]}],
+        "metadata": {"language_info": {"name": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 4,
+    }
+)
+
+
+def read(path: Path) -> Call:
+    """Claude's Read, without which it edits no file that exists."""
+    return Call("Read", {"file_path": str(path)})
+
+
+def notebook_edit(path: Path, source: str) -> Call:
+    """Claude's NotebookEdit of the first cell."""
+    return Call("NotebookEdit", {"notebook_path": str(path), "cell_id": "cell-0", "new_source": source})
+
 
 def write(path: Path, text: str) -> Call:
     """Claude's Write."""

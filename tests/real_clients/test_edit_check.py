@@ -38,8 +38,8 @@ def run() -> str:
 
 def played(play: Play, client: ClaudeCode | Codex, call: Call, run: str, *options: str) -> Request:
     """Let the model make the call, and return the request that carries its result."""
-    read = [Call("Read", {"file_path": str(client.checkout / "app.py")})] if isinstance(client, ClaudeCode) else []
-    play.scripts = {"GO": [[Say("I look."), *read], [call], [Say("Done.")]] if read else [[call], [Say("Done.")]]}
+    read = [edits.read(path) for path in client.checkout.glob("*.*")] if isinstance(client, ClaudeCode) else []
+    play.scripts = {"GO": [*([read] if read else []), [call], [Say("Done.")]]}
     ended = client.prompt("GO on", options, environ={"CTRLB_RUN": run, "CTRLB_AGENT": "builder-1"})
     assert ended.status == 0, ended
     return play.prompted("GO")[-1]
@@ -56,6 +56,35 @@ def test_in_enforce_mode_claude_codes_edit_is_stopped_and_its_model_told_why(
     assert request.tells(HOLDER)
     assert request.tells("claim")
     assert "CHECK" in [event["kind"] for event in ctrlb.events(run)]
+
+
+def test_in_enforce_mode_claude_codes_notebook_is_not_changed(
+    claude_code: ClaudeCode, play: Play, ctrlb: Server, run: str
+) -> None:
+    ctrlb.enforce("enforce")
+    ctrlb.held_by(run, HOLDER, "plot.ipynb")
+    notebook = claude_code.checkout / "plot.ipynb"
+    notebook.write_text(edits.NOTEBOOK)
+    request = played(play, claude_code, edits.notebook_edit(notebook, "x = 2"), run)
+    assert notebook.read_text() == edits.NOTEBOOK
+    assert request.tells(HOLDER)
+
+
+def test_a_subagent_of_claude_code_is_stopped_as_its_session_is(
+    claude_code: ClaudeCode, play: Play, ctrlb: Server, run: str
+) -> None:
+    ctrlb.enforce("enforce")
+    ctrlb.held_by(run, "builder-1", "ours.txt")
+    ctrlb.held_by(run, HOLDER, "theirs.txt")
+    task = {"description": "Edit", "subagent_type": "general-purpose", "run_in_background": False}
+    both = [edits.write(claude_code.checkout / name, "one\n") for name in ("ours.txt", "theirs.txt")]
+    play.scripts = {
+        "GO": [[Call("Agent", {**task, "prompt": "SUB edit them"})], [Say("Done.")]],
+        "SUB": [both, [Say("Edited.")]],
+    }
+    assert claude_code.prompt("GO on", environ={"CTRLB_RUN": run, "CTRLB_AGENT": "builder-1"}).status == 0
+    assert sorted(path.name for path in claude_code.checkout.glob("*.txt")) == ["ours.txt"]
+    assert play.prompted("SUB")[1].tells(HOLDER)
 
 
 def test_in_advisory_mode_claude_codes_edit_goes_ahead_and_its_model_is_told(
