@@ -4,7 +4,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from bench import claims, cold_start, report, searches, starts, uploads
+from bench import claims, cold_start, hooks, report, searches, starts, uploads
 from bench.servers import PROJECT
 
 PARTS = {
@@ -14,20 +14,19 @@ PARTS = {
     "search": searches.measure,
 }
 
-
-COLD = "cold"
-"""The part that has a table of its own."""
+OWN_TABLES = {"hooks": hooks, "cold": cold_start}
+"""The parts that have a table of their own."""
 
 
 def main() -> None:
     """Measure the parts that were asked for. Only what was measured in full is kept."""
     parser = argparse.ArgumentParser(prog="bench", description="Measure CtrlB beside its floors.")
     parser.add_argument(
-        "parts", nargs="*", metavar="part", help=f"{', '.join([*PARTS, COLD])}; all of them if none is named"
+        "parts", nargs="*", metavar="part", help=f"{', '.join([*PARTS, *OWN_TABLES])}; all of them if none is named"
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, a minute or so; nothing is written down")
     options = parser.parse_args()
-    if unknown := set(options.parts) - {*PARTS, COLD}:
+    if unknown := set(options.parts) - {*PARTS, *OWN_TABLES}:
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
     (PROJECT / "dist").mkdir(exist_ok=True)
     # Not in /tmp, which is often memory: a row that is to survive a power cut must go to a disk.
@@ -38,11 +37,12 @@ def main() -> None:
             if name in options.parts or not options.parts
             for line in measure(Path(folder), options.quick)
         ]
-        if COLD in options.parts or not options.parts:
-            starts_of_handlers = cold_start.measure(Path(folder), options.quick)
-            print(starts_of_handlers)
-            if not options.quick:
-                report.keep(starts_of_handlers, cold_start.BEGIN, cold_start.END)
+        for name, part in OWN_TABLES.items():
+            if name in options.parts or not options.parts:
+                own_table = part.measure(Path(folder), options.quick)
+                print(own_table)
+                if not options.quick:
+                    report.keep(own_table, part.BEGIN, part.END)
     if not lines:
         return
     figures = report.table(lines, options.quick)
