@@ -60,7 +60,7 @@ def identity_of(hook: Mapping[str, Any], environ: Mapping[str, str], client: str
 
 def identity_of_session(session_id: str) -> Identity | None:
     """The identity on file, of a session that may be long over, or None when there is none (any more)."""
-    known = _kept(session_id)
+    known = _kept(_writable(session_id))
     return _identity(known) if known else None
 
 
@@ -133,7 +133,7 @@ def _asked(hook: Mapping[str, Any], environ: Mapping[str, str], client: str) -> 
     """What the hook says, without what costs time to find out: `_with_place` adds that."""
     said = environ.get("CLAUDE_PID", "") if client == "claude" else ""
     return Asked(
-        session_id=str(hook.get("session_id") or ""),
+        session_id=_writable(str(hook.get("session_id") or "")),
         client=client,
         host=os.uname().nodename.split(".")[0],  # the rest changes with the network
         root="",
@@ -247,6 +247,11 @@ def _file(session_id: str) -> str:
     """Where the session is kept. Clients' session ids are UUIDs; what could not be a file's name gets one."""
     plain = session_id.replace("-", "").isalnum() and session_id.isascii() and len(session_id) <= 64
     return state.path("sessions", (session_id if plain else names.digest(session_id)) + ".json")
+
+
+def _writable(text: str) -> str:
+    """The text without what no file can hold: half a pair of surrogates, which JSON can."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _is_running(pid: int, started: str) -> bool:

@@ -22,3 +22,11 @@ def agent_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "agent-home"
     monkeypatch.setenv("CTRLB_AGENT_HOME", str(folder))
     return folder
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, agent_home: Path) -> Path:
+    """The root of a checkout called app, for agents that have been told nothing yet."""
+    folder = tmp_path / "app"
+    (folder / ".git").mkdir(parents=True)
+    return folder

@@ -1,0 +1,83 @@
+"""Who a session is when several processes ask at once, and which process its client is."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ctrlb_agent import identity, processes
+from ctrlb_agent.identity import Identity
+from tests.agent.programs import AGENT, PYTHON
+from tests.agent.sessions import CLAUDE, Hook, hook, start
+
+
+def test_the_end_of_one_of_two_clients_in_a_session_does_not_end_it(checkout: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        before = start("one", checkout, environ={"CLAUDE_PID": str(other.pid)})
+        identity.end(hook("one", checkout, "SessionEnd", reason="other"), CLAUDE)
+        assert start("two", checkout).run == before.run
+        other.kill()
+
+
+def test_a_process_that_is_gone_or_whose_id_is_used_again_does_not_run() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        began = processes.started(process.pid)
+        assert began
+        assert processes.is_running(process.pid, began)
+        assert not processes.is_running(process.pid, "at another time")
+        process.kill()
+    assert not processes.is_running(process.pid, began)
+
+
+def test_a_client_that_does_not_say_its_process_is_found_by_its_name(tmp_path: Path) -> None:
+    client = tmp_path / "codex"
+    client.symlink_to("/bin/sh")
+    (tmp_path / "hook.py").write_text("from ctrlb_agent import processes\nprint(processes.client_pid({}, 'codex'))\n")
+    script = 'echo $$; sh -c \'"$PYTHON" "$HOOK"; :\'; :'
+    environ = {**os.environ, "PYTHONPATH": str(AGENT), "PYTHON": PYTHON, "HOOK": str(tmp_path / "hook.py")}
+    told = subprocess.run([client, "-c", script], env=environ, capture_output=True, text=True, check=True).stdout
+    its_own, found = told.split()
+    assert found == its_own
+
+
+FIRST_HOOK = """
+import json, os, sys
+from ctrlb_agent import identity
+sys.stdout.write("ready\\n"); sys.stdout.flush()
+hook = json.loads(sys.stdin.readline())
+print(json.dumps(identity.identity_of(hook, os.environ, "claude")))
+"""
+
+
+def first_hooks(hooks: list[Hook]) -> list[Identity]:
+    """What processes answer, each to the first hook that it gets, all at once."""
+    environ = {**os.environ, **CLAUDE, "PYTHONPATH": str(AGENT)}
+    started = [
+        subprocess.Popen(
+            [PYTHON, "-c", FIRST_HOOK], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in hooks
+    ]
+    for process in started:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+    for process, given in zip(started, hooks, strict=True):
+        assert process.stdin
+        process.stdin.write(json.dumps(given) + "\n")
+        process.stdin.flush()
+    return [Identity(*json.loads(process.communicate(timeout=60)[0])) for process in started]
+
+
+@pytest.mark.races
+def test_eight_sessions_that_begin_at_once_agree_on_a_run_and_share_no_id(checkout: Path) -> None:
+    told = first_hooks([hook(f"session-{number}", checkout) for number in range(8)])
+    assert len({who.run for who in told}) == 1
+    assert len({who.agent for who in told}) == 8
+
+
+@pytest.mark.races
+def test_eight_first_hooks_of_one_session_agree_on_who_it_is(checkout: Path) -> None:
+    told = first_hooks([hook("one", checkout, event) for event in ["SessionStart", "PreToolUse"] * 4])
+    assert len(set(told)) == 1
