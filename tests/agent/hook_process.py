@@ -22,6 +22,9 @@ from tests.agent.programs import AGENT, PYTHON
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "agent"
 TIMEOUT_S = 30.0
 POLL_S = 0.01
+START_S = 1.5
+"""What a process may take to start on a busy machine, beside its own second."""
+
 IDLE_S = "60"
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from ctrlb_agent import daemon, hook
 from tests.agent.hook_process import TIMEOUT_S, Machine, encoded, has_ended, kill, recorded, wait_until
-from tests.agent.scripted_server import ScriptedServer, answers, answers_once, hangs
+from tests.agent.scripted_server import ScriptedServer, answers_once, hangs
 from tests.agent.verdicts import HELD, verdict
 
 WRITE = recorded("claude", "PreToolUse-Write")
@@ -26,16 +26,6 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     made = Machine(tmp_path / "home")
     yield made
     made.close()
-
-
-def test_a_warm_edit_is_one_request_on_the_one_connection_that_is_kept(machine: Machine) -> None:
-    machine.start_daemon()
-    with ScriptedServer(verdict()) as server:
-        machine.environ["CTRLB_URL"] = server.url
-        for number in range(1, 6):
-            assert machine.before_edit(WRITE).is_silent
-            assert (len(server.requests), server.connections) == (number, 1)
-        machine.close()
 
 
 def test_the_first_hook_starts_it_for_those_that_follow(machine: Machine) -> None:
@@ -201,28 +191,6 @@ def test_a_slow_server_keeps_only_the_hook_that_asks_it(machine: Machine) -> Non
         machine.close()
 
 
-def test_another_key_or_address_is_used_at_once(machine: Machine) -> None:
-    machine.start_daemon()
-    with ScriptedServer(verdict()) as one, ScriptedServer(verdict()) as two:
-        for server, key in ((one, "key-1"), (one, "key-2"), (two, "key-2"), (one, "key-1")):
-            machine.before_edit(WRITE, CTRLB_URL=server.url, CTRLB_KEY=key)
-        machine.close()
-
-    assert [key_of(request) for request in one.requests] == ["key-1", "key-2", "key-1"]
-    assert [key_of(request) for request in two.requests] == ["key-2"]
-    assert one.connections == 2
-
-
-def test_another_proxy_than_its_own_is_not_passed_over(machine: Machine) -> None:
-    machine.start_daemon()
-    with ScriptedServer(answers(502, b"{}")) as proxy, ScriptedServer(verdict(HELD)) as server:
-        url = "http://ctrlb.example"
-        assert machine.before_edit(WRITE, CTRLB_URL=url, http_proxy=proxy.url).is_silent
-        assert machine.before_edit(WRITE, CTRLB_URL=server.url).output["additionalContext"]
-        machine.close()
-    assert proxy.connections == 1
-
-
 def test_what_no_hook_sends_does_no_harm(machine: Machine) -> None:
     pid = machine.start_daemon()
     good = hook.message("claude", "PreToolUse", b"{}", {})
@@ -297,64 +265,6 @@ def test_a_request_that_got_stuck_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert "a request got stuck" in (agent_home / "agent.log").read_text()
 
 
-def test_no_more_connections_are_kept_than_are_of_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = daemon.Connections()
-    closed = []
-    for number in range(daemon.MAX_KEPT + 3):
-        with pool.lend("http://127.0.0.1:1", f"key-{number}") as connection:
-            monkeypatch.setattr(connection, "close", lambda number=number: closed.append(number))
-    assert closed == [0, 1, 2]
-
-    with pool.lend("http://127.0.0.1:1", "key-5") as kept:
-        assert kept.key == "key-5"
-        with pool.lend("http://127.0.0.1:1", "key-5") as second:
-            assert second is not kept
-
-
-def test_a_connection_that_was_long_silent_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = daemon.Connections()
-    with pool.lend("http://127.0.0.1:1", "key") as first:
-        pass
-    monkeypatch.setattr(daemon, "KEPT_S", -1.0)
-    with pool.lend("http://127.0.0.1:1", "key") as second:
-        assert second is not first
-
-
-def test_a_connection_on_which_something_failed_is_not_kept() -> None:
-    pool = daemon.Connections()
-    with pytest.raises(ValueError, match="odd"), pool.lend("http://127.0.0.1:1", "key") as first:
-        raise ValueError("odd")
-    with pool.lend("http://127.0.0.1:1", "key") as second:
-        assert second is not first
-
-
-def test_what_a_hook_sends_along_is_what_is_needed_and_no_more() -> None:
-    environ = {
-        b"CTRLB_URL": b"http://x",
-        b"HOME": b"/home/dev",
-        b"HOMEBREW_TOKEN": b"secret",
-        b"CLAUDE_PROJECT_DIR": b"/work/app",
-        b"CLAUDE_CODE_MESSAGING_TOKEN": b"secret",
-        b"AWS_SECRET_ACCESS_KEY": b"secret",
-        b"https_proxy": b"http://proxy",
-        b"CODEX_HOME": b"",
-    }
-    sent = hook.message("codex", "PreToolUse", b"{}\0\0", environ)
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        theirs.sendall(sent)
-        message = daemon.read_message(ours)
-    assert message
-    assert (message.client, message.data) == ("codex", b"{}\0\0")
-    kept = (b"CTRLB_URL", b"HOME", b"CLAUDE_PROJECT_DIR", b"https_proxy", b"CODEX_HOME")
-    assert message.environ == {name: environ[name] for name in kept}
-
-
 def make_old(machine: Machine) -> None:
     """Let the last start of a background process be long ago, so that another may be started."""
     os.utime(machine.state / os.fsdecode(hook.LOCK), (0, 0))
-
-
-def key_of(request: bytes) -> str:
-    """The key that the request came with."""
-    return request.partition(b"Authorization: Bearer ")[2].partition(b"\r\n")[0].decode()
