@@ -84,7 +84,7 @@ def first_memory(path: str) -> dict[str, Any]:
 def rows_of(line: Mapping[str, Any], number: int, about: About, memory: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of line `number`, from 1, of a transcript. Never raises, whatever the line holds.
 
-    `memory` is JSON, of a few kilobytes at most, and is to be passed on from line to line of a file.
+    `memory` is JSON, mostly of a few kilobytes, and is to be passed on from line to line of a file.
     """
     if not isinstance(line, dict):
         return []

@@ -40,6 +40,7 @@ _EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)\s*$",
 _REFUSED = (
     "Command blocked by",
     "Script failed\n",
+    "unable to process image",
     "unsupported call",
     "unsupported custom tool call",
     "failed to parse function arguments",
@@ -245,7 +246,7 @@ def _inside(cwd: str, place: Any) -> str:
         from urllib.parse import unquote
 
         text = clean_text(unquote(text[len("file://") :])).replace("\0", "")
-    return os.path.join(cwd, text)
+    return os.path.join(cwd, text) if text else cwd
 
 
 _TOOLS = {

@@ -86,7 +86,7 @@ def first_memory(path: str) -> dict[str, Any]:
 def rows_of(line: Mapping[str, Any], number: int, about: About, memory: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of line `number`, from 1, of a rollout. Never raises, whatever the line holds.
 
-    `memory` is JSON, of a few kilobytes at most, and is to be passed on from line to line of a file.
+    `memory` is JSON, mostly of a few kilobytes, and is to be passed on from line to line of a file.
     """
     if not isinstance(line, dict):
         return []
@@ -131,7 +131,7 @@ def _rows(
 
 
 def _whose(meta: dict[str, Any]) -> SessionFile:
-    """The thread of a `session_meta`. Its parent is the one that spawned it (a subagent), or that it was forked from."""
+    """The thread of a `session_meta`. Its parent is the one that spawned it, a subagent, or that it was forked from."""
     thread = text_of(meta.get("id"))
     spawned = object_of(object_of(object_of(meta.get("source")).get("subagent")).get("thread_spawn"))
     parents = (meta.get("parent_thread_id"), spawned.get("parent_thread_id"), meta.get("session_id"))
