@@ -118,16 +118,24 @@ class Transfer:
             spool.set_aside(file, sent.reason)
 
     def _new_lines(self, path: str, stream: IO[bytes], kept: str) -> bool:
-        """Upload what is behind the cursor. False when it could not go on to the end."""
+        """Upload what is behind the cursor. False when it could not go on to the end.
+
+        Until a file has its first row the cursor stays at its beginning: what a fork has from its parent can be told
+        only once that is written.
+        """
         known = cursor.load(kept) or cursor.fresh(path, self._client, self._settings)
         place = cursor.resumed(stream, known)
         if place.offset < known.offset:
             state.log(f"upload: {path} is not the file any more that was read; it is read from its beginning")
+        if stream.seek(place.offset) == os.fstat(stream.fileno()).st_size:
+            return True
         cursor.save(kept, place)  # rows that are sent where no cursor can be kept would be sent again and again
+        has_rows = place.offset > 0
         for rows, mark in batches(new_rows(path, stream, place, self._parser, self._is_over)):
+            has_rows = has_rows or bool(rows)
             if not self._dealt_with(rows):
                 return False
-            if mark is not None:
+            if mark is not None and has_rows:
                 read_bytes = mark.offset - place.offset
                 place = cursor.moved(stream, place, mark.offset, mark.number, json.loads(mark.memory))
                 cursor.save(kept, place)

@@ -28,6 +28,8 @@ START_AND_DIE = (
 )
 ROUNDS = 30
 MAX_ROUND_S = 0.7
+LARGE_MB = 400
+MAX_MEMORY_KB = 150_000
 
 
 class Machine:
@@ -216,6 +218,23 @@ def test_a_fork_has_only_its_own_rows_and_its_parent_is_uploaded_too(laptop: Lap
 
 
 @pytest.mark.usefixtures("agent_home")
+@pytest.mark.parametrize("lines_at_first", [1, 4, 12])
+def test_a_fork_that_is_read_while_its_parents_rows_are_copied_has_only_its_own(
+    laptop: Laptop, tmp_path: Path, lines_at_first: int
+) -> None:
+    parent, fork = tmp_path / "parent.jsonl", tmp_path / f"fork-{lines_at_first}.jsonl"
+    shutil.copy(DATA / "claude" / "transcript-forked.jsonl", parent)
+    lines = (DATA / "claude" / "transcript-fork.jsonl").read_bytes().splitlines(keepends=True)
+    for some in (lines[:lines_at_first], lines[lines_at_first:]):
+        with fork.open("ab") as stream:
+            stream.writelines(some)
+        assert upload.upload([str(fork)], "claude", settings(laptop), TIMEOUT_S).reason == ""
+    rows = expected(fork, claude_transcript)
+    assert min(row["seq"] for row in rows) > lines_at_first, "the first read saw copied lines only"
+    assert without_time(stored(laptop, fork.stem)) == [as_fetched(row) for row in rows]
+
+
+@pytest.mark.usefixtures("agent_home")
 def test_a_hook_of_a_session_uploads_its_subagents_too(laptop: Laptop, tmp_path: Path, session: str) -> None:
     with BadRoad(laptop.url) as road:
         machine = Machine(tmp_path, laptop, road, session)
@@ -237,6 +256,20 @@ def test_the_files_of_a_hook_are_those_that_it_names(tmp_path: Path) -> None:
     hook = json.loads((DATA / "codex" / "hooks" / "SubagentStop.json").read_text())
     assert upload.files_of("codex", hook) == [hook["transcript_path"], hook["agent_transcript_path"]]
     assert upload.files_of("claude", {"transcript_path": None}) == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("agent_home")
+def test_a_large_transcript_is_read_in_little_memory(laptop: Laptop, tmp_path: Path, session: str) -> None:
+    with BadRoad(laptop.url) as road:
+        machine = Machine(tmp_path, laptop, road, session)
+        blob = json.dumps({"type": "api-request-blob", "text": "x" * 1_000_000}).encode() + b"\n"
+        for number in range(LARGE_MB):
+            machine.write(machine.say(f"{number} {'y' * 20_000}") + blob)
+        told = json.dumps(machine.hook("Stop"))
+        bounded = ["sh", "-c", f'ulimit -v {MAX_MEMORY_KB}; exec "$@"', "sh", PYTHON, "-I", "-S", "-c", upload.START]
+        subprocess.run([*bounded, str(AGENT), "claude", told], env=machine.environ, timeout=TIMEOUT_S, check=True)
+    assert len(stored(laptop, session)) == LARGE_MB
 
 
 @pytest.mark.slow
