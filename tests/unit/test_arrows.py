@@ -75,3 +75,20 @@ def test_the_mcp_sdk_is_imported_by_its_door_alone() -> None:
     """It costs a second to import."""
     users = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if {"mcp", "mcp_types"} & set(imported(path))]
     assert [str(path) for path in users] == ["edge/mcp.py"]
+
+
+AGENT_MODULES = sorted((PROJECT / "agent").rglob("*.py"))
+
+
+def test_what_runs_on_a_users_machine_is_looked_at() -> None:
+    assert PROJECT / "agent" / "ctrlb_agent" / "identity.py" in AGENT_MODULES
+
+
+@pytest.mark.parametrize("path", AGENT_MODULES, ids=lambda path: str(path.relative_to(PROJECT)))
+def test_what_runs_on_a_users_machine_needs_the_standard_library_alone(path: Path) -> None:
+    assert set(imported(path)) <= {"ctrlb_agent"}
+
+
+@pytest.mark.parametrize("path", AGENT_MODULES, ids=lambda path: str(path.relative_to(PROJECT)))
+def test_what_runs_on_a_users_machine_is_read_by_python_3_9(path: Path) -> None:
+    ast.parse(path.read_text(), feature_version=(3, 9))
