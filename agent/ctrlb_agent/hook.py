@@ -166,8 +166,11 @@ def start_daemon() -> None:
         if name in OF_THE_DAEMON or name.upper() in OF_CONNECTIONS  # no key, which it would keep to itself for hours
     }
     null = [(posix.POSIX_SPAWN_OPEN, number, "/dev/null", posix.O_RDWR, 0) for number in (0, 1, 2)]
-    arguments = [sys.executable, "-I", "-S", "-c", START, sys.path[0]]
+    package = sys.path[0]
     try:
+        if not package.startswith("/"):
+            package = f"{posix.getcwd()}/{package}"  # it works from another folder
+        arguments = [sys.executable, "-I", "-S", "-c", START, package]
         try:
             posix.posix_spawn(sys.executable, arguments, environ, file_actions=null, setsid=True)
         except NotImplementedError:  # it leaves the session itself, a little later

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from ctrlb_agent import daemon, hook
-from tests.agent.hook_process import TIMEOUT_S, Machine, encoded, has_ended, kill, recorded, wait_until
+from tests.agent.hook_process import TIMEOUT_S, Machine, encoded, has_ended, kill, recorded, wait_until, write_of
+from tests.agent.programs import AGENT
 from tests.agent.scripted_server import ScriptedServer, answers_once, hangs
 from tests.agent.verdicts import HELD, verdict
 
@@ -37,6 +38,25 @@ def test_the_first_hook_starts_it_for_those_that_follow(machine: Machine) -> Non
         assert machine.before_edit(WRITE).output["additionalContext"]
         assert server.connections == 2  # the first hook's own, and the one that is kept
         machine.close()
+
+
+@pytest.mark.parametrize("command", [["./ctrlb-hook"], ["sh", "ctrlb-hook"]])
+def test_it_works_wherever_the_first_hook_was_started_from(machine: Machine, command: list[str]) -> None:
+    subprocess.run(
+        [*command, "claude", "PreToolUse"],
+        cwd=AGENT / "hooks",
+        env=machine.environ,
+        input=encoded(WRITE),
+        timeout=TIMEOUT_S,
+        check=True,
+    )
+    wait_until(lambda: machine.daemon_pid() > 0)
+    with ScriptedServer(verdict(HELD)) as server:
+        sent = write_of("a.py", machine.home)  # of a session that is new to it
+        assert machine.before_edit(sent, CTRLB_URL=server.url).output["additionalContext"]
+        assert machine.before_edit(sent, CTRLB_URL=server.url).output["additionalContext"]
+        machine.close()
+    assert server.connections == 1
 
 
 def test_a_session_that_starts_starts_it(machine: Machine) -> None:

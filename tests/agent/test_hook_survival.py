@@ -168,3 +168,12 @@ def test_an_installation_that_is_broken_ends_with_0(machine: Machine, damage: st
     command = [str(installed / "hooks" / "ctrlb-hook"), "claude", "PreToolUse"]
     done = subprocess.run(command, env=machine.environ, input=b"{}", capture_output=True, timeout=TIMEOUT_S)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("status", [1, 2, 127])
+def test_an_interpreter_that_fails_refuses_no_edit(machine: Machine, status: int) -> None:
+    broken = machine.home / "python3"
+    broken.write_text(f"#!/bin/sh\nexit {status}\n")
+    broken.chmod(0o700)
+    (machine.state / "python").write_text(f"{broken}\n")
+    assert machine.before_edit(recorded("claude", "PreToolUse-Write")).is_silent
