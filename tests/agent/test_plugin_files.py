@@ -1,6 +1,7 @@
 """The plugin's files say what Claude Code takes them to say, and agree with the code."""
 
 import json
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from ctrlb_agent import __version__, hook, session_hooks
+from ctrlb_agent.cli import parser
 from tests.agent.programs import AGENT
 
 PROJECT = AGENT.parent
@@ -143,3 +145,26 @@ def test_the_relay_command_states_the_rules_for_agents() -> None:
     assert "$ARGUMENTS" in text
     for said in ("`peers`", "`post`", "`claim`", "`release`", "`held: true`", "`finished: true`", "run_id", "agent"):
         assert said in text
+
+
+README = (AGENT / "README.md").read_text()
+OF_TESTS = {"CTRLB_AGENT_IDLE_S"}
+
+
+def test_the_readme_names_every_variable_that_is_read() -> None:
+    code = "".join(path.read_text() for path in (AGENT / "ctrlb_agent").glob("*.py"))
+    read_by_code = set(re.findall(r"\bCTRLB_[A-Z_]*[A-Z]\b", code)) - OF_TESTS
+    assert read_by_code | {"CTRLB_DATASET"} == set(re.findall(r"\bCTRLB_[A-Z_]*[A-Z]\b", README))
+
+
+def test_the_readme_names_every_command() -> None:
+    commands = set(re.findall(r"^    ([a-z]+) ", parser().format_help(), re.MULTILINE))
+    assert "claim" in commands
+    documented = "\n".join(line for line in README.splitlines() if line.startswith("| `"))
+    assert [name for name in commands if not re.search(rf"`{name}\b", documented)] == []
+
+
+def test_the_readme_links_to_what_is_there() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    assert "LICENSE" in links
+    assert [link for link in links if not (AGENT / link).exists()] == []
