@@ -56,10 +56,11 @@ def test_what_cannot_be_sent_waits_in_the_spool_and_goes_first_next_time(
 def test_a_server_that_hangs_is_waited_for_only_so_long(
     laptop: Laptop, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sending, "REQUEST_S", 0.2)
     add(transcript, *numbered(600))
     with BadRoad(laptop.url, hangs) as road:
-        report = uploaded(laptop, transcript, url=road.url)
+        with monkeypatch.context() as impatient:
+            impatient.setattr(sending, "REQUEST_S", 0.2)
+            report = uploaded(laptop, transcript, url=road.url)
         assert (report.rows_sent, report.rows_spooled) == (0, 600)
         assert "did not answer in time" in report.reason
         assert len(road.rows) == 1, "one request is enough to learn that nobody answers"
