@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import socket
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from ctrlb_agent import __version__
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Mapping
 
 MAX_ANSWER_BYTES = 16 << 20
@@ -91,35 +94,59 @@ class Connection:
         if self._open is None:
             self._open = opened(self.url, remaining_s(give_up_s))
         connection = self._open
+        connection.response_class = _by(give_up_s)
         self._set_timeout(give_up_s)
         connection.request(method, urlsplit(self.url).path + path, body=body, headers=dict(headers))
-        self._set_timeout(give_up_s)
         response = connection.getresponse()
         if response.length is None and not response.chunked:
             raise http.client.IncompleteRead(b"")  # its end could not be told from a server's death
-        content = self._content(response, give_up_s)
+        content = _content(response)
         if response.will_close:
             self.close()
         return Answer(response.status, content, _seconds(response.getheader("Retry-After")))
 
-    def _content(self, response: http.client.HTTPResponse, give_up_s: float) -> bytes:
-        content = bytearray()
-        while True:
-            self._set_timeout(give_up_s)
-            chunk = response.read1(1 << 16)
-            if not chunk:
-                break
-            content += chunk
-            if len(content) > MAX_ANSWER_BYTES:
-                raise ValueError(f"answers more than {MAX_ANSWER_BYTES:,} bytes")
-        if response.length:
-            raise http.client.IncompleteRead(bytes(content), response.length)
-        response.read()  # of nothing, which frees the connection for the next request
-        return bytes(content)
-
     def _set_timeout(self, give_up_s: float) -> None:
         if self._open is not None and self._open.sock is not None:
             self._open.sock.settimeout(remaining_s(give_up_s))
+
+
+class _Timed(io.RawIOBase):
+    """What a socket receives, none of it after a deadline: `http.client` itself counts from each byte anew."""
+
+    def __init__(self, sock: socket.socket, give_up_s: float) -> None:
+        self._sock = sock
+        self._give_up_s = give_up_s
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._sock.settimeout(remaining_s(self._give_up_s))
+        return self._sock.recv_into(buffer)
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """Stand in for the socket where a response asks it for a file."""
+        return io.BufferedReader(self)
+
+
+def _by(give_up_s: float) -> Any:
+    """A class of responses that are read until then."""
+    return lambda sock, **options: http.client.HTTPResponse(cast("socket.socket", _Timed(sock, give_up_s)), **options)
+
+
+def _content(response: http.client.HTTPResponse) -> bytes:
+    content = bytearray()
+    while True:
+        chunk = response.read1(1 << 16)
+        if not chunk:
+            break
+        content += chunk
+        if len(content) > MAX_ANSWER_BYTES:
+            raise ValueError(f"answers more than {MAX_ANSWER_BYTES:,} bytes")
+    if response.length:
+        raise http.client.IncompleteRead(bytes(content), response.length)
+    response.read()  # of nothing, which frees the connection for the next request
+    return bytes(content)
 
 
 def opened(url: str, timeout_s: float) -> http.client.HTTPConnection:
@@ -132,14 +159,22 @@ def opened(url: str, timeout_s: float) -> http.client.HTTPConnection:
     encrypted = parts.scheme == "https"
     proxy = None if proxy_bypass(parts.hostname) else getproxies().get(parts.scheme)
     via = urlsplit(proxy if "//" in proxy else f"//{proxy}") if proxy else parts
-    kind = http.client.HTTPSConnection if encrypted else http.client.HTTPConnection
-    default = kind.default_port if via is parts else 8080
-    connection = kind(via.hostname or "", via.port or default, timeout=timeout_s)
+    kind = partial(http.client.HTTPSConnection, context=_trust()) if encrypted else http.client.HTTPConnection
+    port = 443 if encrypted else 80
+    connection = kind(via.hostname or "", via.port or (port if via is parts else 8080), timeout=timeout_s)
     if via is not parts:
-        connection.set_tunnel(parts.hostname, parts.port or kind.default_port)
+        connection.set_tunnel(parts.hostname, parts.port or port)
     connection.connect()
     connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
+
+
+@lru_cache(maxsize=1)
+def _trust() -> ssl.SSLContext:
+    """The authorities of this machine, read once: it takes longer than a request."""
+    import ssl
+
+    return ssl.create_default_context()
 
 
 def error_of(answer: Answer) -> str:

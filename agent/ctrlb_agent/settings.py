@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctrlb_agent import state
 
@@ -22,7 +22,7 @@ class Settings(NamedTuple):
 
 def settings_of(environ: Mapping[str, str]) -> Settings:
     """The first of these that is set, for each: `CTRLB_URL`, the plugin's option `url`, and `url` in `config.json`."""
-    kept = state.read_json(state.path("config.json")) or {}
+    kept = _kept()
 
     def setting(name: str) -> str:
         for value in (
@@ -35,6 +35,13 @@ def settings_of(environ: Mapping[str, str]) -> Settings:
         return ""
 
     return Settings(setting("URL").rstrip("/"), setting("KEY"), setting("DATASET") or DEFAULT_DATASET)
+
+
+def _kept() -> dict[str, Any]:
+    try:
+        return state.read_json(state.path("config.json")) or {}
+    except OSError:  # without a folder, there is the environment
+        return {}
 
 
 def is_set(value: str) -> bool:

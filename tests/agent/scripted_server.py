@@ -113,13 +113,17 @@ def hangs(server: ScriptedServer, connection: socket.socket) -> None:
     server.ended.wait(READ_TIMEOUT_S)
 
 
-def drips(server: ScriptedServer, connection: socket.socket) -> None:
-    """Answer a byte at a time, each soon enough, so that only a deadline for the whole can end it."""
-    server.read_request(connection)
-    for byte in response(200, b"{}" * 1_000):
-        if server.ended.wait(0.02):
-            return
-        connection.sendall(bytes([byte]))
+def drips(raw: bytes) -> Behaviour:
+    """Send these bytes one at a time, each soon enough, so that only a deadline for the whole can end it."""
+
+    def behave(server: ScriptedServer, connection: socket.socket) -> None:
+        server.read_request(connection)
+        for byte in raw:
+            if server.ended.wait(0.02):
+                return
+            connection.sendall(bytes([byte]))
+
+    return behave
 
 
 def closes(server: ScriptedServer, connection: socket.socket) -> None:

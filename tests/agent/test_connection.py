@@ -86,7 +86,11 @@ def test_a_refusal_is_an_answer_with_the_time_to_wait() -> None:
     assert answer == Answer(429, b'{"error":"slow down"}', 7.0)
 
 
-@pytest.mark.parametrize("behaviour", [hangs, drips], ids=["silent", "a byte at a time"])
+@pytest.mark.parametrize(
+    "behaviour",
+    [hangs, drips(response(200, b"{}" * 1_000)), drips(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 1_000)],
+    ids=["silent", "a byte at a time", "a header without an end"],
+)
 def test_the_deadline_is_for_the_whole_request(behaviour: Behaviour) -> None:
     with ScriptedServer(behaviour) as server:
         began_s = time.monotonic()

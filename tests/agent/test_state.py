@@ -107,3 +107,9 @@ def test_the_environment_comes_before_the_plugins_options_and_the_file() -> None
 
 def test_a_variable_that_nobody_expanded_counts_as_absent() -> None:
     assert settings_of({"CTRLB_URL": "${CTRLB_URL}", "CTRLB_KEY": ""}) == Settings("", "", "agent_sessions")
+
+
+def test_a_folder_that_cannot_be_made_leaves_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTRLB_AGENT_HOME", "/dev/null/nowhere")
+
+    assert settings_of({"CTRLB_URL": "http://x", "CTRLB_KEY": "k"}) == Settings("http://x", "k", "agent_sessions")

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.agent.scripted_server import Behaviour, answers, closes, drips, hangs, says
+from tests.agent.scripted_server import Behaviour, answers, closes, drips, hangs, response, says
 
 UNTIL_US = 1_793_000_600_000_000
 HELD: dict[str, Any] = {
@@ -43,6 +43,7 @@ FAILURES: dict[str, tuple[Behaviour, str]] = {
     "half an answer": (says(b'HTTP/1.1 200 OK\r\nContent-Length: 60\r\n\r\n{"mode":"enf'), "broke off"),
     "nothing": (closes, "127.0.0.1"),
     "silence": (hangs, "did not answer in time"),
-    "a byte at a time": (drips, "did not answer in time"),
+    "a byte at a time": (drips(response(200, b"{}" * 1_000)), "did not answer in time"),
+    "a header without an end": (drips(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 1_000), "did not answer in time"),
 }
 """Each with what is written down about it."""
