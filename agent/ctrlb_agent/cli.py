@@ -43,6 +43,10 @@ class Place(NamedTuple):
 
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run one command and return its exit status."""
+    if argv[:1] == ["backfill"]:  # it has options of its own
+        from ctrlb_agent import backfill
+
+        return backfill.run(argv[1:])
     arguments = parser().parse_args(argv)
     try:
         return int(arguments.act(arguments, environ))
@@ -92,9 +96,7 @@ def _session_commands(commands: Any) -> None:
     one.add_argument("--one-per-session", action="store_true", help="the first hit of each session")
     one.add_argument("--limit", type=int, default=10, help="how many hits, 1 to 25 (10)")
     one.add_argument("--offset", type=int, default=0, help="how many hits to skip (0)")
-    one = commands.add_parser("backfill", help="upload the sessions that are on this machine already", add_help=False)
-    one.add_argument("rest", nargs=argparse.REMAINDER)
-    one.set_defaults(act=backfill)
+    commands.add_parser("backfill", help="upload the sessions that are on this machine already")
 
 
 def _care_commands(commands: Any) -> None:
@@ -210,13 +212,6 @@ def doctor(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     found = findings(environ, arguments.codex_home)
     _print(arguments, {"findings": [finding._asdict() for finding in found]}, lambda _: shown.findings(found))
     return REFUSED if any(finding.level == "fail" for finding in found) else OK
-
-
-def backfill(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Whatever `backfill` returns: 0, or 2 when something could not be uploaded."""
-    from ctrlb_agent.backfill import run
-
-    return run(arguments.rest)
 
 
 def configure(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:

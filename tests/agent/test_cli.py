@@ -210,6 +210,17 @@ def test_without_a_command_the_usage_is_shown(shell: Shell) -> None:
         assert command in helped.stdout
 
 
+def test_backfill_counts_what_it_would_upload(shell: Shell, laptop: Laptop) -> None:
+    environ = environment(shell.home, laptop)
+
+    counted = ctrlb("backfill", "--dry-run", environ=environ, cwd=shell.root)
+    helped = ctrlb("backfill", "--help", environ=environ, cwd=shell.root)
+
+    assert counted.returncode == 0
+    assert "0 " in counted.stdout + counted.stderr
+    assert "--since" in helped.stdout
+
+
 def test_it_runs_as_a_module_from_its_folder(shell: Shell) -> None:
     done = subprocess.run([PYTHON, "-m", "ctrlb_agent", "--version"], cwd=AGENT, capture_output=True, check=True)
 
