@@ -22,6 +22,7 @@ EDITS = "^(apply_patch|Bash)$"
 HOOKS = (
     ("SessionStart", None, 10),
     ("PreToolUse", EDITS, 3),
+    ("SubagentStart", None, 10),
     ("Stop", None, 10),
     ("SubagentStop", None, 10),
     ("SessionEnd", None, 3),  # Codex lets it have no more

@@ -15,7 +15,7 @@ PATH = "/home/dev/.codex/config.toml"
 URL, OTHER_URL = "http://127.0.0.1:8080", "https://ctrlb.example.com"
 FOLDER = "/home/dev/my tools/ctrlb-agent"
 OTEL = Otel("https://ctrlb.example.com/default/logs/_otel/v1/logs", (("Authorization", "Basic abc="),))
-EVENTS = ["SessionStart", "PreToolUse", "Stop", "SubagentStop", "SessionEnd"]
+EVENTS = ["SessionStart", "PreToolUse", "SubagentStart", "Stop", "SubagentStop", "SessionEnd"]
 
 THEIR_HOOK = """\
 [[hooks.PreToolUse]]

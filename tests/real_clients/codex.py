@@ -1,5 +1,6 @@
 """Codex, run headless against a stand-in of its model."""
 
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -7,10 +8,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.real_clients.client import AGENT, INSTALLED, Client, Ended
+from tests.real_clients.script import Call, Json
 
 PROGRAM = INSTALLED / ".bin" / "codex"
 DIRECT_MODEL, CODE_MODEL = "gpt-5.5", "gpt-6.2-sol"
 """A model that calls tools directly, and one that calls them from JavaScript."""
+
+
+def spawn_agent(prompt: str) -> Call:
+    """The call that starts a subagent with the prompt."""
+    return Call("multi_agent_v1/spawn_agent", {"message": prompt})
+
+
+def wait_for_agent(body: Json) -> list[Call]:
+    """The turn that waits for the only subagent so far."""
+    (started,) = (item for item in body["input"] if item["type"] == "function_call_output")
+    agent_id = json.loads(started["output"])["agent_id"]
+    return [Call("multi_agent_v1/wait_agent", {"targets": [agent_id], "timeout_ms": 10_000})]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tests.real_clients.client import AGENT, Ended
 from tests.real_clients.codex import Codex
 
 URL = "http://127.0.0.1:9"
-EVENTS = ["SessionStart", "PreToolUse", "Stop", "SubagentStop", "SessionEnd"]
+EVENTS = ["SessionStart", "PreToolUse", "SubagentStart", "Stop", "SubagentStop", "SessionEnd"]
 TRUSTED = f"Codex trusts the hooks: {', '.join(EVENTS)}"
 OTEL = ("--otel", "--otel-endpoint", f"{URL}/_otel/v1/logs", "--otel-header", "Authorization=Basic abc=")
 ANSWER_TIMEOUT_S = 60.0

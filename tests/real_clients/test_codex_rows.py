@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.acceptance.calls import Json, eventually
 from tests.real_clients import edits
-from tests.real_clients.codex import CODE_MODEL, Codex
+from tests.real_clients.codex import CODE_MODEL, Codex, spawn_agent, wait_for_agent
 from tests.real_clients.script import Call, Play, Say, Think
 from tests.real_clients.server import Server
 from tests.real_clients.transcripts import codex_calls, codex_messages
@@ -80,13 +80,8 @@ def test_every_call_from_a_script_is_in_the_store_once(codex_exec: Codex, play: 
 
 
 def test_a_subagents_rows_name_the_thread_that_started_it(codex_exec: Codex, play: Play, ctrlb: Server) -> None:
-    def waits(body: Json) -> list[Call]:
-        (started,) = (item for item in body["input"] if item["type"] == "function_call_output")
-        agent_id = json.loads(started["output"])["agent_id"]
-        return [Call("multi_agent_v1/wait_agent", {"targets": [agent_id], "timeout_ms": 10_000})]
-
     play.scripts = {
-        "GO": [[Call("multi_agent_v1/spawn_agent", {"message": "SUB look around"})], waits, [Say("Done.")]],
+        "GO": [[spawn_agent("SUB look around")], wait_for_agent, [Say("Done.")]],
         "SUB": [[edits.direct_patch("sub.txt", "one")], [Say("Looked around.")]],
     }
     ended = codex_exec.prompt("GO on", environ=IN_RUN)

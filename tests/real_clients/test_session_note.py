@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.real_clients.claude_code import COMPACTION, RELAY_COMMAND, ClaudeCode
-from tests.real_clients.codex import CODE_MODEL, Codex
+from tests.real_clients.codex import CODE_MODEL, Codex, spawn_agent, wait_for_agent
 from tests.real_clients.script import Call, Json, Play, Request, Say, texts
 from tests.real_clients.server import Server
 
@@ -89,6 +89,15 @@ def test_a_subagent_of_claude_code_is_told_the_ids_of_its_session(claude_code: C
         "SUB": [[Say("Looked around.")]],
     }
     assert claude_code.prompt("GO on").status == 0
+    assert told(play.prompted("SUB")[0]) == told(play.prompted("GO")[0])
+
+
+def test_a_subagent_of_codex_is_told_the_ids_of_its_thread(codex_exec: Codex, play: Play) -> None:
+    play.scripts = {
+        "GO": [[spawn_agent("SUB look around")], wait_for_agent, [Say("Done.")]],
+        "SUB": [[Say("Looked around.")]],
+    }
+    assert codex_exec.prompt("GO on").status == 0
     assert told(play.prompted("SUB")[0]) == told(play.prompted("GO")[0])
 
 
