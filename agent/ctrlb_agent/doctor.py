@@ -55,6 +55,8 @@ def _variables(environ: Mapping[str, str], settings: Settings) -> Iterator[Findi
             yield Finding(
                 "fail", f"{name} is {environ[name]}", "a variable was not expanded where it is set: mend it there"
             )
+    if environ.get("CTRLB_URL", "").endswith("/"):
+        yield Finding("fail", "CTRLB_URL ends in /, so Claude Code's tools ask for //mcp", "export it without that /")
     if not settings.url:
         yield Finding("fail", "the server is not known", "set CTRLB_URL, or run `configure --url`")
     if not settings.key:

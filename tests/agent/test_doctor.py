@@ -75,6 +75,12 @@ def test_another_kind_of_server_is_told_from_ours(patient: Patient, status: int)
     assert (f"{server.url} answers {status}, and not as CtrlB does", "mend CTRLB_URL") in failures
 
 
+def test_an_address_with_a_slash_at_its_end_is_named(patient: Patient, laptop: Laptop) -> None:
+    assert patient.failures(CTRLB_URL=f"{laptop.url}/") == [
+        ("CTRLB_URL ends in /, so Claude Code's tools ask for //mcp", "export it without that /")
+    ]
+
+
 def test_a_server_added_by_hand_suppresses_the_plugins(patient: Patient, laptop: Laptop) -> None:
     patient.install("claude", CLAUDE)
     assert not patient.failures()
