@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.real_clients import edits
 from tests.real_clients.claude_code import COMPACTION, RELAY_COMMAND, ClaudeCode
 from tests.real_clients.codex import CODE_MODEL, Codex, spawn_agent, wait_for_agent
 from tests.real_clients.script import Call, Json, Play, Request, Say, texts
@@ -104,12 +105,17 @@ def test_a_subagent_of_codex_is_told_the_ids_of_its_thread(codex_exec: Codex, pl
 def test_the_relay_command_joins_the_run_and_loads_the_rules(
     claude_code: ClaudeCode, play: Play, ctrlb: Server
 ) -> None:
-    play.scripts = {RELAY_COMMAND: [[Say("I will.")]]}
-    ended = claude_code.prompt("/ctrlb-agent:relay run-9")
+    run = f"run-{claude_code.home.name}"
+    ctrlb.enforce("enforce")
+    ctrlb.held_by(run, "rival-7", "notes.txt")
+    play.scripts = {RELAY_COMMAND: [[edits.write(claude_code.checkout / "notes.txt", "one\n")], [Say("I leave it.")]]}
+    ended = claude_code.prompt(f"/ctrlb-agent:relay {run}")
     assert ended.status == 0, ended
-    request = play.prompted(RELAY_COMMAND)[0]
-    said = " ".join(texts(request.said))
-    assert "run-9" in said
+    first, second = play.prompted(RELAY_COMMAND)
+    said = " ".join(texts(first.said))
+    assert f"your run id is {run} " in said
     for tool in ("peers", "post", "claim", "release"):
-        assert tool in said
-    assert {row.run_id for row in ctrlb.rows_up_to(ended.events[-1]["session_id"], "I will.")} == {"run-9"}
+        assert f"`{tool}`" in said
+    assert second.tells("rival-7")
+    assert not (claude_code.checkout / "notes.txt").exists()
+    assert {row.run_id for row in ctrlb.rows_up_to(ended.events[-1]["session_id"], "I leave it.")} == {run}
