@@ -61,23 +61,36 @@ class Client:
         return {"HOME": str(self.home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "dumb"}
 
 
-def end_what_runs_in(home: Path) -> None:
-    """End every process that was started with this home, such as one that outlives its client."""
+def running_in(home: Path) -> list[int]:
+    """The ids of the processes that were started with this home, such as one that outlives its client."""
+    found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             inherited = (entry / "environ").read_bytes().split(b"\0")
         except OSError:
             continue  # it has ended, or is somebody else's
         if f"HOME={home}".encode() in inherited:
-            with suppress(ProcessLookupError):
-                os.kill(int(entry.name), signal.SIGKILL)
+            found.append(int(entry.name))
+    return found
+
+
+def end_what_runs_in(home: Path) -> None:
+    """End every process that was started with this home."""
+    for pid in running_in(home):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def new_checkout(folder: Path) -> Path:
     """Make a git checkout with one file, app.py."""
     folder.mkdir(parents=True)
     (folder / "app.py").write_text("x = 1\nprint(x)\n")
+    return committed(folder)
+
+
+def committed(folder: Path) -> Path:
+    """Make the folder a git checkout of what is in it."""
     git = ["git", "-c", "user.name=Dev", "-c", "user.email=dev@example.com", "-c", "init.defaultBranch=main"]
-    for command in (["init", "--quiet"], ["add", "app.py"], ["commit", "--quiet", "-m", "Begin"]):
+    for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "-m", "Begin"]):
         subprocess.run([*git, *command], cwd=folder, check=True)
     return folder
