@@ -46,14 +46,18 @@ _PAIR = re.compile(
 )
 """An entry of a list of variables: `name: DB_PASSWORD` and then `value: `."""
 _OPENING = re.compile(r"([rRbBuUfF]{0,2})(\\{0,15})(\"\"\"|'''|[\"'`])")
-_VALUE = re.compile(r"[^\s\"'`\\,;&|<>(){}\[\]]{1,4096}")
-_WIDE_VALUE = re.compile(r"[^\s\"'`\\]{1,4096}")
+_VALUE = re.compile(r"[^\s\"'`\\,;&|<>(){}\[\]]{1,16384}")
+_WIDE_VALUE = re.compile(r"[^\s\"'`\\]{1,16384}")
 _LINE_ENDS = re.compile(r"[ \t]{0,200}(?:[ \t](?:#|//|--)[^\n]{0,500})?(?:\r?\n|\Z|\\{1,15}[nr])")
 _LINE_BEGINS = re.compile(
     r"[ \t]{0,60}(?:[0-9]{1,6}[\t→:|][ \t]*)?[>+-]?[ \t]*(?:(?:-|\*|#+|//|export|set|ENV|ARG|env)[ \t]+)?"
 )
 _NEW_LINE = re.compile(r"\n|\\{1,15}[nr]")
 _SETTINGS_BEFORE = re.compile(r"[A-Za-z_]{2,30}=[^\s,;()]{1,60}[ \t]\Z")
+
+
+_AFTER_WORDS = ".:!?*_"
+_AFTER_STRINGS = ") ,;]}+.:%"
 
 
 class Named(NamedTuple):
@@ -109,6 +113,8 @@ def _span(text: str, found: re.Match[str]) -> tuple[int, int] | None:
     if opening:
         if found["listed"] and found["listed"][0] == "," and not _is_listed(named):
             return None
+        if not named.closed and _is_closing(text, named.starts, opening):
+            return None
         compared = named.operator in ("==", "===", "!=", "!==")
         return _quoted_span(text, opening, KEY if compared and kind == TOKEN else kind)
     if named.operator in ("", "==", "===", "!=", "!==", "::"):
@@ -151,6 +157,15 @@ def _quoted_span(text: str, opening: re.Match[str], kind: str) -> tuple[int, int
     return (opening.end(), end) if is_secret(kind, value, QUOTED) else None
 
 
+def _is_closing(text: str, starts: int, opening: re.Match[str]) -> bool:
+    """Whether the quote ends a string that the name is in, as a prompt: `input("Password: ")`."""
+    if text[opening.end() : opening.end() + 1] not in _AFTER_STRINGS:
+        return False
+    before = text[max(0, starts - 300) : starts]
+    line = before[before.rfind("\n") + 1 :]
+    return len(re.findall(rf"(?<!\\){re.escape(opening[2] + opening[3])}", line)) % 2 == 1
+
+
 def _closing(text: str, start: int, slashes: str, quote: str) -> int | None:
     """Where the string ends that began before `start`. One that the text's end cuts off ends there."""
     limit = min(len(text), start + MAX_VALUE_CHARS)
@@ -182,7 +197,7 @@ def _unquoted_span(text: str, start: int, named: Named, kind: str) -> tuple[int,
     if UNQUOTED_REFERENCE.match(text, start):
         return None
     line_begins = _begins_line(text, named.starts)
-    stop = start + (MAX_JUDGED_CHARS if kind == KEY else MAX_VALUE_CHARS)
+    stop = start + MAX_JUDGED_CHARS
     wide = _WIDE_VALUE.match(text, start, stop)
     if wide and line_begins and _LINE_ENDS.match(text, wide.end()) and wide[0][-1] not in ",;{":
         return _span_if(wide, kind, BOUND if _is_setting(named) or _is_variable(named) else LINE)
@@ -195,12 +210,16 @@ def _unquoted_span(text: str, start: int, named: Named, kind: str) -> tuple[int,
         return _span_if(value, kind, BOUND)
     if text[value.end() : value.end() + 1] in ("(", "[", "{", "<") and value.end() < len(text):
         return None
-    end = value.start() + len(value[0].rstrip(".:!?*_"))
-    return (value.start(), end) if is_secret(kind, text[value.start() : end], LOOSE) else None
+    span = _span_if(value, kind, LOOSE)
+    return (start, start + len(text[start : span[1]].rstrip(_AFTER_WORDS))) if span else None
 
 
 def _span_if(value: re.Match[str] | None, kind: str, written: str) -> tuple[int, int] | None:
-    return value.span() if value and is_secret(kind, value[0], written) else None
+    """Where the value is, of which the match may be the beginning only."""
+    if value is None or not is_secret(kind, value[0].rstrip(_AFTER_WORDS) if written == LOOSE else value[0], written):
+        return None
+    whole = value.re.match(value.string, value.start())
+    return whole.span() if whole else None
 
 
 def _is_variable(named: Named) -> bool:
