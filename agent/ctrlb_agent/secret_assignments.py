@@ -50,8 +50,10 @@ _VALUE = re.compile(r"[^\s\"'`\\,;&|<>(){}\[\]]{1,16384}")
 _WIDE_VALUE = re.compile(r"[^\s\"'`\\]{1,16384}")
 _LINE_ENDS = re.compile(r"[ \t]{0,200}(?:[ \t](?:#|//|--)[^\n]{0,500})?(?:\r?\n|\Z|\\{1,15}[nr])")
 _LINE_BEGINS = re.compile(
-    r"[ \t]{0,60}(?:[0-9]{1,6}[\t→:|][ \t]*)?[>+-]?[ \t]*(?:(?:-|\*|#+|//|export|set|ENV|ARG|env)[ \t]+)?"
+    r"(?:[\w./-]{1,80}[:-][0-9]{1,6}[:-])?[ \t]{0,60}(?:[0-9]{1,6}[\t→:|][ \t]*)?[>+-]?[ \t]*"
+    r"(?:(?:-|\*|#+|//|export|set|ENV|ARG|env)[ \t]+)?"
 )
+_MAX_LINE_BEGINS = 120
 _NEW_LINE = re.compile(r"\n|\\{1,15}[nr]")
 _SETTINGS_BEFORE = re.compile(r"[A-Za-z_]{2,30}=[^\s,;()]{1,60}[ \t]\Z")
 
@@ -245,6 +247,8 @@ def _is_bound(text: str, named: Named, end: int) -> bool:
         return False
     if named.name.startswith("-") or named.before in ("?", "="):
         return True
+    if named.before in ('"', "'"):
+        return text[end : end + 1] in ("&", named.before)
     if named.before == "&":
         return text[max(0, named.starts - 2) : named.starts] != "&&"
     if named.before == ";":
@@ -253,9 +257,9 @@ def _is_bound(text: str, named: Named, end: int) -> bool:
 
 
 def _begins_line(text: str, at: int) -> bool:
-    left = text[max(0, at - 60) : at]
+    left = text[max(0, at - _MAX_LINE_BEGINS) : at]
     line = _NEW_LINE.split(left)[-1]
-    return (len(line) < 60 or at < 60) and _LINE_BEGINS.fullmatch(line) is not None
+    return (len(line) < _MAX_LINE_BEGINS or at <= _MAX_LINE_BEGINS) and _LINE_BEGINS.fullmatch(line) is not None
 
 
 def _literal_span(text: str, start: int, name: str) -> tuple[int, int] | None:

@@ -37,6 +37,9 @@ _USER_OPTION = re.compile(
 _COMMAND_CHARS = 2000
 _QUOTE = r"\\{0,15}[\"']?"
 _OPTION = r"[ \t][^\n|;&]{0,200}?(?<=[ \t])"
+_ECHO = r"(?:echo|printf)[ \t]{1,4}(?:-n[ \t]{1,4})?\\{0,15}[\"']?"
+_PIPED = r"([^\s\"'`|\\]{1,200})\\{0,15}[\"']?[ \t]{0,4}\|[ \t]{0,4}"
+_TWO_STRINGS = r"[ \t]{0,4}\\{0,15}[\"'][^\"'\\\n]{1,80}\\{0,15}[\"'],[ \t]{0,4}\\{0,15}[\"']([^\"'\\\n]{1,200})"
 _COMMANDS = (
     # A word that is in the text, and the option of that command that is followed by a password.
     ("mysql", re.compile(rf"mysql[\w-]{{0,12}}{_OPTION}-p(?![0-9]{{2,5}}(?:[:\s]|\Z))([^\s\"'`\\;|&]{{1,200}})")),
@@ -53,6 +56,15 @@ _COMMANDS = (
     ("login", re.compile(r"login[ \t]{1,9}\S{1,80}\s{1,40}password[ \t]{1,9}(\S{1,200})")),
     ("aws_", re.compile(r"aws_(?:secret_access_key|session_token)[ \t]{1,9}([A-Za-z0-9/+=]{20,2048})")),
     (" pass:", re.compile(r"-pass(?:in|out|word)?[ \t]{1,4}pass:([^\s\"'`\\]{1,200})")),
+    (" -p", re.compile(rf"(?:mongosh|mongo){_OPTION}-p[ \t]{{1,4}}{_QUOTE}([^\s\"'`\\]{{1,200}})")),
+    ("sudo -S", re.compile(rf"{_ECHO}{_PIPED}sudo -S")),
+    ("-stdin", re.compile(rf"{_ECHO}{_PIPED}[^\n|;&]{{0,120}}--password-stdin")),
+    ("--with-token", re.compile(rf"{_ECHO}{_PIPED}[^\n|;&]{{0,120}}--with-token")),
+    ("chpasswd", re.compile(_ECHO + r"[\w.-]{1,64}:" + _PIPED + r"(?:sudo )?chpasswd")),
+    ("auth=(", re.compile(rf"auth=\({_TWO_STRINGS}")),
+    (".login(", re.compile(rf"\.login\({_TWO_STRINGS}")),
+    ("SecureString", re.compile(rf"ConvertTo-SecureString (?:-String )?{_QUOTE}([^\s\"'`\\]{{1,200}})")),
+    (":5432:", re.compile(r":5432:[\w*.-]{1,63}:[\w*.-]{1,63}:([^\s:\"'`\\]{1,200})")),
     ("oracle:thin:", re.compile(r"oracle:thin:[\w$#]{1,60}/([^\s\"'`\\@]{1,200})@")),
 )
 _AUTH_ENTRY = re.compile(

@@ -97,6 +97,11 @@ _RARE = (
         r"eyJ(?:(?<![\w-]eyJ)|(?<=\\neyJ)|(?<=%[0-9A-F]{2}eyJ)|(?<=[0-9]meyJ))"
         r"[\w-]{10,8000}\.[\w-]{8,16000}(?:\.[\w-]{1,2000}){0,3}",
     ),
+    (
+        # A private key's block, once more in base64.
+        "LS0tLS1CRUdJTi",
+        r"LS0tLS1CRUdJTi(?:BSU0EgUFJJVkFURS|BQUklWQVRF|BFQyBQUklWQVRF|BPUEVOU1NI|BFTkNSWVBURUQg)[A-Za-z0-9+/=]{20,16384}",
+    ),
     ("Q~", r"[\w~.-]{3}[0-9]Q~[\w~.-]{31,34}(?![\w~-])"),
     (":AA", r"(?<![0-9:])[0-9]{8,10}:AA[\w-]{33}(?![\w-])"),
     (".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{30,100}"),

@@ -99,7 +99,7 @@ def _kind_of_word(words: list[str], at: int, is_upper: bool) -> str | None:
     word = words[at]
     if word.endswith(_PASSWORD_ENDS) or (word == "pass" and at > 0) or word == "sshpass":
         return PASSWORD
-    if word.endswith(_TOKEN_ENDS) or (word == "auth" and is_upper and at > 0 and at == len(words) - 1):
+    if word.endswith(_TOKEN_ENDS) or words == ["pass"] or (words[at:] == ["auth"] and is_upper and at > 0):
         return TOKEN
     if word in ("key", "keys") and at > 0:
         if words[at - 1] in _BEFORE_KEY:
