@@ -39,7 +39,7 @@ _NAMED = re.compile(
 
 It begins in the midst of the word, at letters that are rare, which makes it fast.
 """
-_FLAG = re.compile(r"--([A-Za-z][\w-]{2,60})[ \t]{1,9}(?=[^\s-])")
+_FLAG = re.compile(r"--(?<![\w-]--)([A-Za-z][\w-]{2,60})[ \t]{1,9}(?=[^\s-])")
 _PAIR = re.compile(
     r"ame(?:\\{0,15}[\"'])?[ \t]{0,9}[:=][ \t]{0,9}(?:\\{0,15}[\"'])?([A-Za-z_][\w.-]{2,60})(?:\\{0,15}[\"'])?,?"
     r"(?:\s|\\{1,15}n){1,60}(?:\\{0,15}[\"'])?[vV]alue(?:\\{0,15}[\"'])?[ \t]{0,9}[:=][ \t]{0,9}"
@@ -117,9 +117,9 @@ def _span(text: str, found: re.Match[str]) -> tuple[int, int] | None:
             return None
         if not named.closed and _is_closing(text, named.starts, opening):
             return None
-        compared = named.operator in ("==", "===", "!=", "!==")
+        compared = named.operator in ("==", "===", "!=", "!==", "+=")
         return _quoted_span(text, opening, KEY if compared and kind == TOKEN else kind)
-    if named.operator in ("", "==", "===", "!=", "!==", "::"):
+    if named.operator in ("", "==", "===", "!=", "!==", "+=", "::"):
         return None
     return _unquoted_span(text, found.end(), named, kind)
 
@@ -202,6 +202,8 @@ def _unquoted_span(text: str, start: int, named: Named, kind: str) -> tuple[int,
     stop = start + MAX_JUDGED_CHARS
     wide = _WIDE_VALUE.match(text, start, stop)
     if wide and line_begins and _LINE_ENDS.match(text, wide.end()) and wide[0][-1] not in ",;{":
+        if named.spaced and named.operator == "=" and wide[0].isalpha():
+            return None
         return _span_if(wide, kind, BOUND if _is_setting(named) or _is_variable(named) else LINE)
     if wide and line_begins and _is_variable(named):
         return _span_if(wide, kind, BOUND)

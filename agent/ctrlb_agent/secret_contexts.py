@@ -13,7 +13,7 @@ _URL_TOKEN = re.compile(r"https?://(?=[A-Za-z_-]{0,60}[0-9])([\w-]{20,256})@(?=[
 _URL_SIGNATURE = re.compile(r"[?&;](?:\\?u0026|amp;)?(?:sig|X-(?:Amz|Goog)-Signature|Signature)=([\w%+/=-]{20,1024})")
 
 _AUTHORIZATION = re.compile(
-    r"(?:uthorization|UTHORIZATION)(?:\\{0,15}[\"'`])?\]?(?:[ \t]{0,9}(?::|=>?|,)[ \t]{0,9}|[ \t])"
+    r"(?:uthorization|UTHORIZATION)(?:\\{0,15}[\"'`])?\]?([ \t]{0,9}(?::|=>?|,)[ \t]{0,9}|[ \t])"
     r"(?:[fFbBrR]{0,2}\\{0,15}[\"'`])?"
     r"(?:([A-Za-z][\w-]{2,20})[ \t]{1,4})?([^\s\"'`\\,;<>]{1,8192})"
 )
@@ -107,7 +107,7 @@ def without_contexts(text: str) -> str:
 def _header_spans(text: str) -> list[tuple[int, int]]:
     spans = []
     if "uthorization" in text or "UTHORIZATION" in text:
-        spans += [found.span(2) for found in _AUTHORIZATION.finditer(text) if _is_authorization(found)]
+        spans += [found.span(3) for found in _AUTHORIZATION.finditer(text) if _is_authorization(found)]
     if "earer" in text:
         spans += [found.span(1) for found in _BEARER.finditer(text) if is_secret(TOKEN, found[1], LOOSE)]
     if "asic " in text:
@@ -119,10 +119,10 @@ def _header_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _is_authorization(found: re.Match[str]) -> bool:
-    scheme = (found[1] or "").lower()
+    scheme = (found[2] or "").lower()
     if scheme in _SCHEMES:
-        return is_secret(TOKEN, found[2], BOUND)
-    return not scheme and is_secret(TOKEN, found[2], LOOSE)
+        return is_secret(TOKEN, found[3], BOUND if found[1].strip() else LOOSE)
+    return not scheme and is_secret(TOKEN, found[3], LOOSE)
 
 
 def is_basic(value: str) -> bool:

@@ -111,7 +111,7 @@ def _kind_of_word(words: list[str], at: int, is_upper: bool) -> str | None:
 
 
 _REFERENCE = re.compile(
-    r".{0,200}%[ds]\b|\$(?:[A-Za-z_]\w*$|[0-9@*]$|\(|\{)|.{0,200}\$\{|.{0,200}\{\{|%(?:[a-z]$|\(\w+\)|\w+%)|"
+    r".{0,200}(?:%[ds]\b|\\[wdsS][+*])|\$(?:[A-Za-z_]\w*$|[0-9@*]$|\(|\{)|.{0,200}\$\{|.{0,200}\{\{|%(?:[a-z]$|\(\w+\)|\w+%)|"
     r"<[^<>]*>$|\{[\w.\[\]()'\" ]*\}$|"
     r"@\w+@$|(?:process\.env|import\.meta|os\.environ|os\.getenv|env[.\[(]|ENV\[|"
     r"secrets?\.|vars?\.|local\.|data\.|module\.|self\.|"
@@ -120,7 +120,7 @@ _REFERENCE = re.compile(
     r"//|\.{1,2}/|~/|/[a-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*/?$|[A-Z]:\\"
 )
 """What stands for a secret that is kept elsewhere: a variable, a template, a path."""
-_TEMPLATE = re.compile(r".{0,200}\{[A-Za-z_][\w.\[\]()'\" ]{1,80}\}")
+_TEMPLATE = re.compile(r".{0,200}(?:\{[A-Za-z_][\w.\[\]()'\" ]{1,80}\}|\[[^\]]{2,80}\](?:[+*?]|\{[0-9]))")
 UNQUOTED_REFERENCE = re.compile(r"[$@<({\[%]|!(?:Ref|GetAtt|Sub|ImportValue|vault|reference)\b|[*&]\w+$|\.\*")
 _EXAMPLE = re.compile(
     r"(?i)x{3,}|#[0-9a-f]{3,8}$|\([^()]*\)$|[*•·.\-_#?…]+$|.{0,40}(?:\.\.\.|…|\\u202[26])|changeme|"
