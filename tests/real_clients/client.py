@@ -61,6 +61,12 @@ class Client:
         return {"HOME": str(self.home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "dumb"}
 
 
+def installed_program(program: Path) -> Path:
+    """The program, or AssertionError when npm has not installed it."""
+    assert program.exists(), f"{program} is missing: `make test-clients` installs it"
+    return program
+
+
 def running_in(home: Path) -> list[int]:
     """The ids of the processes that were started with this home, such as one that outlives its client."""
     found = []
@@ -91,6 +97,7 @@ def new_checkout(folder: Path) -> Path:
 def committed(folder: Path) -> Path:
     """Make the folder a git checkout of what is in it."""
     git = ["git", "-c", "user.name=Dev", "-c", "user.email=dev@example.com", "-c", "init.defaultBranch=main"]
+    environ = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "-m", "Begin"]):
-        subprocess.run([*git, *command], cwd=folder, check=True)
+        subprocess.run([*git, *command], cwd=folder, env=environ, check=True)
     return folder

@@ -12,7 +12,7 @@ from tests.real_clients import claude_code as claude_program
 from tests.real_clients import codex as codex_program
 from tests.real_clients import model_server, server
 from tests.real_clients.claude_code import ClaudeCode
-from tests.real_clients.client import AGENT, end_what_runs_in, new_checkout
+from tests.real_clients.client import AGENT, end_what_runs_in, installed_program, new_checkout
 from tests.real_clients.codex import Codex
 from tests.real_clients.messages_api import MessagesHandler
 from tests.real_clients.responses_api import ResponsesHandler
@@ -32,13 +32,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def claude() -> Path:
     """The program of Claude Code."""
-    return claude_program.PROGRAM
+    return installed_program(claude_program.PROGRAM)
 
 
 @pytest.fixture(scope="session")
 def codex() -> Path:
     """The program of Codex."""
-    return codex_program.PROGRAM
+    return installed_program(codex_program.PROGRAM)
 
 
 @pytest.fixture(scope="session")

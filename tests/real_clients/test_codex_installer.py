@@ -26,7 +26,9 @@ model = "gpt-5.5"
 tui = {
   notifications = true,
 }
+features = { plugins = false, apps = false }
 """
+"""Without what Codex would ask the internet for."""
 
 
 @pytest.fixture

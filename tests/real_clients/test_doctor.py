@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real_clients.claude_code import ClaudeCode
+from tests.real_clients.claude_code import OFFLINE, ClaudeCode
 from tests.real_clients.client import AGENT, Client, Ended
 from tests.real_clients.codex import Codex
 from tests.real_clients.script import Play, Say
@@ -18,10 +18,11 @@ NAME = "ctrlb-agent@ctrlb"
 
 
 def doctor(client: Client) -> Ended:
-    """Ask doctor, as the client's user."""
+    """Ask doctor, as the client's user. It asks both clients, which stay off the internet."""
     path = f"{client.program.parent}{os.pathsep}{os.environ['PATH']}"
     python = replace(client, program=Path(sys.executable))
-    return python.run("-m", "ctrlb_agent", "doctor", environ={"PATH": path, "PYTHONPATH": str(AGENT)})
+    environ = {"PATH": path, "PYTHONPATH": str(AGENT), **dict.fromkeys(OFFLINE, "1")}
+    return python.run("-m", "ctrlb_agent", "doctor", environ=environ)
 
 
 @pytest.fixture

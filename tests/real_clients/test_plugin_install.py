@@ -90,12 +90,17 @@ def test_the_installed_copy_holds_the_relay_command(installed: ClaudeCode, play:
 def test_after_it_is_uninstalled_nothing_of_it_runs(installed: ClaudeCode, play: Play, ctrlb: Server) -> None:
     turns: list[Turn] = [[edits.write(installed.checkout / "notes.txt", "one\n")], [Say("Done.")]]
     play.scripts = {"BEFORE": turns, "AFTER": turns}
-    installed.environ.update(ctrlb.environ, CTRLB_AGENT_IDLE_S="5")
+    installed.environ.update(ctrlb.environ, CTRLB_AGENT_IDLE_S="2")
     assert installed.prompt("BEFORE all else").status == 0
     assert list((installed.home / ".ctrlb-agent").glob("daemon-*.lock"))
     for arguments in (["uninstall", NAME], ["marketplace", "remove", "ctrlb"]):
         ended = installed.run("plugin", *arguments)
         assert ended.status == 0, ended
+
+    def look() -> None:
+        assert not running_in(installed.home)
+
+    eventually(look)  # what was still uploading, and the background process
     shutil.rmtree(installed.home / ".ctrlb-agent")
     ended = installed.prompt("AFTER that")
     assert not [event for event in ended.events if event.get("subtype", "").startswith("hook_")]
@@ -105,8 +110,4 @@ def test_after_it_is_uninstalled_nothing_of_it_runs(installed: ClaudeCode, play:
     assert not play.prompted("AFTER")[0].tells("CtrlB")
     assert not (installed.home / ".ctrlb-agent").exists()
     assert "ctrlb-agent" not in (installed.home / ".claude" / "settings.json").read_text()
-
-    def look() -> None:
-        assert not running_in(installed.home)
-
-    eventually(look)
+    assert not running_in(installed.home)
