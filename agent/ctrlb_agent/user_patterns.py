@@ -8,10 +8,12 @@ and the log says which line it is in. The limit is kept by a timer of the proces
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import threading
 import warnings
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ctrlb_agent import state
@@ -41,12 +43,20 @@ class OwnPattern:
 
 
 def read_patterns() -> tuple[OwnPattern, ...]:
-    """The patterns in the user's file, of which there may be none. The log says which lines are no patterns."""
+    """The patterns in the user's file, of which there may be none. The log says, once, which lines are no patterns."""
     try:
-        with open(state.path("redact.txt"), encoding="utf-8-sig", errors="replace") as file:
-            lines = [line.strip() for line in file.read(MAX_PATTERNS * MAX_PATTERN_CHARS).splitlines()]
+        file = state.path("redact.txt")
+        status = os.stat(file)
+        return _patterns_of(file, status.st_mtime_ns, status.st_size)
     except OSError:
         return ()
+
+
+@lru_cache(maxsize=4)
+def _patterns_of(file: str, changed_ns: int, size: int) -> tuple[OwnPattern, ...]:
+    """The patterns of a file as it was at a time: one that was too slow is known to be for as long as it is the same."""
+    with open(file, encoding="utf-8-sig", errors="replace") as stream:
+        lines = [line.strip() for line in stream.read(MAX_PATTERNS * MAX_PATTERN_CHARS).splitlines()]
     patterns: list[OwnPattern] = []
     for number, line in enumerate(lines, 1):
         if not line or line.startswith("#"):

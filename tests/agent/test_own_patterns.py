@@ -126,6 +126,13 @@ def test_a_pattern_that_takes_too_long_is_given_up_and_the_others_go_on(patterns
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
+def test_a_pattern_that_was_given_up_stays_so_until_the_file_is_another(patterns_of: PatternsFile) -> None:
+    redact("a" * 60 + "!", patterns_of(r"(a+)+$"))
+
+    assert [pattern.slow for pattern in own_patterns()] == [True]
+    assert [pattern.slow for pattern in patterns_of(r"(a+)+$", "# better")] == [False]
+
+
 def test_a_long_text_is_looked_at_in_pieces_that_end_with_a_line(patterns_of: PatternsFile) -> None:
     own = patterns_of(r"^ACME-\d+$", r"(?m)^ACME-\d+$")
     line = "ACME-123456789\n"
