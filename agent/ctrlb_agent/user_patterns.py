@@ -54,7 +54,7 @@ def read_patterns() -> tuple[OwnPattern, ...]:
 
 @lru_cache(maxsize=4)
 def _patterns_of(file: str, changed_ns: int, size: int) -> tuple[OwnPattern, ...]:
-    """The patterns of a file as it was at a time: one that was too slow is known to be for as long as it is the same."""
+    """The patterns of a file as it was at a time. What was too slow is remembered until the file changes."""
     with open(file, encoding="utf-8-sig", errors="replace") as stream:
         lines = [line.strip() for line in stream.read(MAX_PATTERNS * MAX_PATTERN_CHARS).splitlines()]
     patterns: list[OwnPattern] = []
