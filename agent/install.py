@@ -8,7 +8,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # with -I, Pytho
 if sys.version_info < (3, 9):  # noqa: UP036 - said in words, before something fails
     sys.exit("install.py: Python 3.9 or newer is needed")
 
-from ctrlb_agent.codex_install import main
+from ctrlb_agent.codex_setup.codex_install import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

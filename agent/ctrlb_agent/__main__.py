@@ -6,7 +6,7 @@ import sys
 if __package__ in (None, ""):
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from ctrlb_agent.cli import main
+from ctrlb_agent.command_line.cli import main
 
 try:
     status = main(sys.argv[1:], os.environ)

@@ -54,7 +54,7 @@ OF_THE_DAEMON = (b"HOME", b"CTRLB_AGENT_HOME", b"CTRLB_AGENT_IDLE_S", b"PATH", b
 
 START = """import sys
 sys.path.insert(0, sys.argv[1])
-from ctrlb_agent import daemon
+from ctrlb_agent.edit_check import daemon
 daemon.main()"""
 
 
@@ -199,7 +199,7 @@ def keep_interpreter() -> None:
 
 
 def _checked_here(client: str, data: bytes) -> bytes:
-    from ctrlb_agent import check
+    from ctrlb_agent.edit_check import check
 
     return check.answer_once(client, data, _environ(), STARTED_S + TOTAL_S)
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from ctrlb_agent import identity, state
+from ctrlb_agent import state
+from ctrlb_agent.sessions import identity
 from ctrlb_agent.settings import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ctrlb_agent.identity import Identity
+    from ctrlb_agent.sessions.identity import Identity
 
 UPLOAD_WAIT_S = {"Stop": 2.0, "SubagentStop": 2.0, "SessionEnd": 1.0}
 """How long a hook waits for the upload, which goes on without it. Claude Code cuts SessionEnd hooks after 1.5 s."""
@@ -122,7 +123,7 @@ def finish(client: str, event: str, hook: Mapping[str, Any], environ: Mapping[st
 
 
 def _start_upload(client: str, hook: Mapping[str, Any]) -> Any:
-    from ctrlb_agent import upload
+    from ctrlb_agent.uploading import upload
 
     return upload.start_detached(client, hook)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ctrlb_agent import claude_transcript, codex_rollout
-from ctrlb_agent.rows import About
+from ctrlb_agent.transcripts import claude_transcript, codex_rollout
+from ctrlb_agent.transcripts.rows import About
 
 Json = dict[str, Any]
 

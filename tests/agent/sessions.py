@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ctrlb_agent.identity import Identity, identity_of
+from ctrlb_agent.sessions.identity import Identity, identity_of
 
 CLAUDE = {"CLAUDE_PID": str(os.getpid())}
 """What Claude Code says of itself to its hooks."""

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from ctrlb_agent import backfill, claude_transcript, codex_rollout
-from ctrlb_agent.transcript import Parser
+from ctrlb_agent.transcripts import claude_transcript, codex_rollout
+from ctrlb_agent.uploading import backfill
+from ctrlb_agent.uploading.transcript import Parser
 from tests.agent.bad_road import BadRoad, Passenger, arrives, hangs, is_answered
 from tests.agent.programs import AGENT, PYTHON, TIMEOUT_S, ctrlb, environment
 from tests.agent.transcripts import as_fetched, expected, stored, without_time
@@ -21,9 +22,10 @@ from tests.laptop import Laptop
 DATA = Path(__file__).resolve().parents[1] / "data" / "agent"
 SESSION = "b1d0de2d-1ef3-4644-83ba-af4871e81907"
 AGENT_FILE = "agent-a45999794fcec398c"
-BACKFILL = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); import ctrlb_agent.backfill as b; sys.exit(b.run(sys.argv[1:]))"
-)
+BACKFILL = """import sys
+sys.path.insert(0, sys.argv.pop(1))
+from ctrlb_agent.uploading import backfill
+sys.exit(backfill.run(sys.argv[1:]))"""
 THREAD = "01a22b9c-6997-7f93-b736-d15769b1fb1a"
 
 

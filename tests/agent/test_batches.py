@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctrlb_agent import batches
-from ctrlb_agent.batches import MAX_BYTES, MAX_ROWS, Row, Unwritable, body_of, row_of, shortened
+from ctrlb_agent.uploading import batches
+from ctrlb_agent.uploading.batches import MAX_BYTES, MAX_ROWS, Row, Unwritable, body_of, row_of, shortened
 
 TEXTS = st.text(max_size=30)
 

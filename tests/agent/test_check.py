@@ -11,9 +11,9 @@ from urllib.parse import quote
 import pytest
 
 from ctrlb_agent import complaints
-from ctrlb_agent.check import Conflict, answer_once, check_edit, printed, spellings
 from ctrlb_agent.connection import Connection
-from ctrlb_agent.identity import Identity
+from ctrlb_agent.edit_check.check import Conflict, answer_once, check_edit, printed, spellings
+from ctrlb_agent.sessions.identity import Identity
 from tests.agent.hook_process import encoded, recorded, write_of
 from tests.agent.scripted_server import Behaviour, ScriptedServer, closes
 from tests.agent.verdicts import FAILURES, HELD, UNTIL_US, verdict

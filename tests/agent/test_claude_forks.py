@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ctrlb_agent.claude_transcript import about_file, first_memory
+from ctrlb_agent.transcripts.claude_transcript import about_file, first_memory
 from tests.agent.recorded import DATA, Json, about, lines, rows_of
 
 FORKS = {

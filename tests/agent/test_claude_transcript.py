@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ctrlb_agent import claude_transcript
-from ctrlb_agent.rows import SessionFile
+from ctrlb_agent.transcripts import claude_transcript
+from ctrlb_agent.transcripts.rows import SessionFile
 from tests.agent.recorded import DATA, Json, about, lines, recorded, rows_of, table
 
 TABLES = {

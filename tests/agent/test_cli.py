@@ -251,7 +251,7 @@ def test_the_reader_of_a_pipe_may_stop_early(shell: Shell) -> None:
 
 
 def test_a_server_that_says_nothing_is_given_up(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ctrlb_agent import cli
+    from ctrlb_agent.command_line import cli
 
     monkeypatch.setattr(cli, "DEADLINE_S", 0.2)
     with ScriptedServer(hangs) as server:

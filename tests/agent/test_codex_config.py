@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctrlb_agent.codex_block import BEGIN, END, Refused
-from ctrlb_agent.codex_config import installed_in, with_ours, without_ours
-from ctrlb_agent.codex_tables import Otel
-from ctrlb_agent.toml_lines import BrokenToml
+from ctrlb_agent.codex_setup.codex_block import BEGIN, END, Refused
+from ctrlb_agent.codex_setup.codex_config import installed_in, with_ours, without_ours
+from ctrlb_agent.codex_setup.codex_tables import Otel
+from ctrlb_agent.codex_setup.toml_lines import BrokenToml
 
 PATH = "/home/dev/.codex/config.toml"
 URL, OTHER_URL = "http://127.0.0.1:8080", "https://ctrlb.example.com"

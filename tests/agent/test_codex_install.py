@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ctrlb_agent import codex_file, codex_program, codex_trust
-from ctrlb_agent.codex_block import Refused
-from ctrlb_agent.codex_options import holds_mcp_key
-from ctrlb_agent.codex_program import CodexFailed
+from ctrlb_agent.codex_setup import codex_file, codex_program, codex_trust
+from ctrlb_agent.codex_setup.codex_block import Refused
+from ctrlb_agent.codex_setup.codex_options import holds_mcp_key
+from ctrlb_agent.codex_setup.codex_program import CodexFailed
 from tests.agent.programs import AGENT, PYTHON, TIMEOUT_S
 
 URL = "http://127.0.0.1:8080"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ctrlb_agent.codex_rollout import about_file
-from ctrlb_agent.rows import SessionFile
+from ctrlb_agent.transcripts.codex_rollout import about_file
+from ctrlb_agent.transcripts.rows import SessionFile
 from tests.agent.recorded import DATA, Json, about, lines, recorded, rows_of, table
 
 NAMES = [path.name for path in sorted((DATA / "codex").glob("*.jsonl"))]

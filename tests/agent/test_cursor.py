@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctrlb_agent import cursor, state
-from ctrlb_agent.cursor import Cursor, Line
+from ctrlb_agent import state
 from ctrlb_agent.settings import Settings
+from ctrlb_agent.uploading import cursor
+from ctrlb_agent.uploading.cursor import Cursor, Line
 
 HERE = Settings("http://here.example", "key", "agent_sessions")
 ELSEWHERE = HERE._replace(url="http://elsewhere.example")

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ctrlb_agent import daemon, hook
+from ctrlb_agent import hook
+from ctrlb_agent.edit_check import daemon
 from tests.agent.hook_process import TIMEOUT_S, Machine, encoded, has_ended, kill, recorded, wait_until, write_of
 from tests.agent.programs import AGENT
 from tests.agent.scripted_server import ScriptedServer, answers_once, hangs

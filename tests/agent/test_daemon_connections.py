@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from ctrlb_agent import daemon, hook
+from ctrlb_agent import hook
+from ctrlb_agent.edit_check import daemon
 from tests.agent.hook_process import Machine, recorded
 from tests.agent.scripted_server import ScriptedServer, answers
 from tests.agent.verdicts import HELD, verdict

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctrlb_agent.edits import disk_ignores_case, edited_paths, patch_paths, relative_to, spelled_on_disk
+from ctrlb_agent.paths import disk_ignores_case, relative_to, spelled_on_disk
+from ctrlb_agent.transcripts.edits import edited_paths, patch_paths
 from tests.agent.hook_process import recorded
 
 CWD = "/work/app"

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ctrlb_agent import identity, names, state
-from ctrlb_agent.identity import Identity, identity_of, identity_of_session, join_run, root_of
+from ctrlb_agent import state
+from ctrlb_agent.sessions import identity, names
+from ctrlb_agent.sessions.identity import Identity, identity_of, identity_of_session, join_run, root_of
 from tests.agent.sessions import CLAUDE, hook, start
 
 

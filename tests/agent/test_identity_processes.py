@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ctrlb_agent import identity, processes
-from ctrlb_agent.identity import Identity
+from ctrlb_agent.sessions import identity, processes
+from ctrlb_agent.sessions.identity import Identity
 from tests.agent.programs import AGENT, PYTHON
 from tests.agent.sessions import CLAUDE, Hook, hook, start
 
@@ -34,7 +34,9 @@ def test_a_process_that_is_gone_or_whose_id_is_used_again_does_not_run() -> None
 def test_a_client_that_does_not_say_its_process_is_found_by_its_name(tmp_path: Path) -> None:
     client = tmp_path / "codex"
     client.symlink_to("/bin/sh")
-    (tmp_path / "hook.py").write_text("from ctrlb_agent import processes\nprint(processes.client_pid({}, 'codex'))\n")
+    (tmp_path / "hook.py").write_text(
+        "from ctrlb_agent.sessions import processes\nprint(processes.client_pid({}, 'codex'))\n"
+    )
     script = 'echo $$; sh -c \'"$PYTHON" "$HOOK"; :\'; :'
     environ = {**os.environ, "PYTHONPATH": str(AGENT), "PYTHON": PYTHON, "HOOK": str(tmp_path / "hook.py")}
     told = subprocess.run([client, "-c", script], env=environ, capture_output=True, text=True, check=True).stdout
@@ -44,7 +46,7 @@ def test_a_client_that_does_not_say_its_process_is_found_by_its_name(tmp_path: P
 
 FIRST_HOOK = """
 import json, os, sys
-from ctrlb_agent import identity
+from ctrlb_agent.sessions import identity
 sys.stdout.write("ready\\n"); sys.stdout.flush()
 hook = json.loads(sys.stdin.readline())
 print(json.dumps(identity.identity_of(hook, os.environ, "claude")))

@@ -9,7 +9,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
-from ctrlb_agent.membership import BY_CHECKOUT, SEEN_S, Asked, Session, ended, is_live, is_settled, joined, placed
+from ctrlb_agent.sessions.membership import (
+    BY_CHECKOUT,
+    SEEN_S,
+    Asked,
+    Session,
+    ended,
+    is_live,
+    is_settled,
+    joined,
+    placed,
+)
 
 ROOTS = ("/work/app", "/work/library")
 MIDNIGHT_S = 1_796_083_200.0

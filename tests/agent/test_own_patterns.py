@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctrlb_agent import user_patterns
-from ctrlb_agent.redaction import own_patterns, redact, redact_row
-from ctrlb_agent.secret_formats import REDACTED
-from ctrlb_agent.user_patterns import OwnPattern
+from ctrlb_agent.redacting import user_patterns
+from ctrlb_agent.redacting.redaction import own_patterns, redact, redact_row
+from ctrlb_agent.redacting.secret_formats import REDACTED
+from ctrlb_agent.redacting.user_patterns import OwnPattern
 
 
 @pytest.fixture

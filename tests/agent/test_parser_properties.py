@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctrlb.models.sessions import Record
-from ctrlb_agent import rows
-from ctrlb_agent.rows import About
+from ctrlb_agent.transcripts import rows
+from ctrlb_agent.transcripts.rows import About
 from tests.agent.recorded import FILES, PARSERS, Json, about, lines, recorded, rows_of
 from tests.laptop import Laptop
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ctrlb_agent import __version__, hook, session_hooks
-from ctrlb_agent.cli import parser
+from ctrlb_agent.command_line.cli import parser
 from tests.agent.programs import AGENT
 
 PROJECT = AGENT.parent

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctrlb_agent.redaction import IDENTITY, redact, redact_row
-from ctrlb_agent.secret_formats import REDACTED
+from ctrlb_agent.redacting.redaction import IDENTITY, redact, redact_row
+from ctrlb_agent.redacting.secret_formats import REDACTED
 from tests.agent import secret_corpus
 from tests.agent.secret_corpus import Case
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ctrlb_agent import spool, state
+from ctrlb_agent import state
 from ctrlb_agent.settings import Settings
+from ctrlb_agent.uploading import spool
 
 HERE = Settings("http://here.example", "key", "agent_sessions")
 ELSEWHERE = HERE._replace(url="http://elsewhere.example")

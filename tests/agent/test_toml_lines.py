@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctrlb_agent.toml_lines import BrokenToml, Moment, quoted, statements_of
-from ctrlb_agent.toml_meaning import meaning_of
+from ctrlb_agent.codex_setup.toml_lines import BrokenToml, Moment, quoted, statements_of
+from ctrlb_agent.codex_setup.toml_meaning import meaning_of
 
 DOCUMENTS = [
     "",

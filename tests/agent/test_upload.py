@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from ctrlb_agent import cursor, spool, state
-from ctrlb_agent.upload import Report
+from ctrlb_agent import state
+from ctrlb_agent.uploading import cursor, spool
+from ctrlb_agent.uploading.upload import Report
 from tests.agent.bad_road import BadRoad, Passenger, answer_is_lost, arrives, is_answered, is_lost
 from tests.agent.transcripts import Lines, bodies, line, settings, stored
 from tests.agent.uploads import add, log, numbered, texts, uploaded

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ctrlb_agent import sending, spool, state, upload
-from ctrlb_agent.upload import Report
+from ctrlb_agent import state
+from ctrlb_agent.uploading import sending, spool, upload
+from ctrlb_agent.uploading.upload import Report
 from tests.agent.bad_road import (
     BadRoad,
     Mishap,
@@ -85,7 +86,7 @@ def test_when_the_spool_is_full_the_rows_stay_in_the_transcript(
 ) -> None:
     monkeypatch.setattr(spool, "MAX_BYTES", 8_000)
     noise = [os.urandom(1_500).hex() for _ in range(10)]
-    monkeypatch.setattr("ctrlb_agent.batches.MAX_ROWS", 1)
+    monkeypatch.setattr("ctrlb_agent.uploading.batches.MAX_ROWS", 1)
     add(transcript, *map(line, noise))
     with BadRoad(laptop.url, is_lost) as road:
         report = uploaded(laptop, transcript, url=road.url)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ctrlb_agent import spool, upload
+from ctrlb_agent.uploading import spool, upload
 from tests.acceptance.calls import eventually
 from tests.agent.bad_road import BadRoad, Passenger, answer_is_lost, arrives, is_answered, is_lost
 from tests.agent.programs import AGENT, PYTHON, TIMEOUT_S, environment
@@ -21,7 +21,7 @@ from tests.laptop import Laptop
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "agent"
 START_AND_DIE = (
-    "import json, os, sys; sys.path.insert(0, sys.argv[1]); from ctrlb_agent.upload import start_detached; "
+    "import json, os, sys; sys.path.insert(0, sys.argv[1]); from ctrlb_agent.uploading.upload import start_detached; "
     "start_detached('claude', json.loads(sys.argv[2])); os._exit(0)"
 )
 ROUNDS = 30

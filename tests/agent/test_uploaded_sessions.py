@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ctrlb_agent import claude_transcript, codex_rollout, upload
-from ctrlb_agent.transcript import Parser
+from ctrlb_agent.transcripts import claude_transcript, codex_rollout
+from ctrlb_agent.uploading import upload
+from ctrlb_agent.uploading.transcript import Parser
 from tests.agent.programs import TIMEOUT_S
 from tests.agent.transcripts import as_fetched, expected, settings, stored, without_time
 from tests.laptop import Laptop

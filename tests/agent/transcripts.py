@@ -8,11 +8,11 @@ from typing import Any
 
 import httpx2
 
-from ctrlb_agent import cursor
-from ctrlb_agent.redaction import redact_row
-from ctrlb_agent.rows import About, SessionFile, row
+from ctrlb_agent.redacting.redaction import redact_row
 from ctrlb_agent.settings import Settings
-from ctrlb_agent.transcript import Parser, about_of
+from ctrlb_agent.transcripts.rows import About, SessionFile, row
+from ctrlb_agent.uploading import cursor
+from ctrlb_agent.uploading.transcript import Parser, about_of
 from tests.acceptance.calls import Json, records
 from tests.laptop import Laptop
 

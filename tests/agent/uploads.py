@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from ctrlb_agent import state, upload
-from ctrlb_agent.transcript import Parser
-from ctrlb_agent.upload import Report
+from ctrlb_agent import state
+from ctrlb_agent.uploading import upload
+from ctrlb_agent.uploading.transcript import Parser
+from ctrlb_agent.uploading.upload import Report
 from tests.agent.transcripts import Lines, line, settings
 from tests.laptop import Laptop
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ctrlb_agent import codex_trust
-from ctrlb_agent.codex_program import AppServer
+from ctrlb_agent.codex_setup import codex_trust
+from ctrlb_agent.codex_setup.codex_program import AppServer
 from tests.real_clients.client import AGENT, Ended
 from tests.real_clients.codex import Codex
 

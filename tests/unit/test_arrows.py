@@ -77,11 +77,41 @@ def test_the_mcp_sdk_is_imported_by_its_door_alone() -> None:
     assert [str(path) for path in users] == ["edge/mcp.py"]
 
 
+def parts_imported(path: Path) -> Iterator[str]:
+    """The parts of the agents' side that the module imports: packages, and the modules beside them."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "ctrlb_agent":
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("ctrlb_agent."):
+            yield node.module.split(".")[1]
+
+
 AGENT_MODULES = sorted((PROJECT / "agent").rglob("*.py"))
 
 
+AGENT_MAY_IMPORT: dict[str, frozenset[str]] = {
+    "transcripts": frozenset({"paths"}),
+    "redacting": frozenset({"state"}),
+    "sessions": frozenset({"paths", "settings", "state"}),
+    "uploading": frozenset({"connection", "redacting", "sessions", "settings", "state", "transcripts"}),
+    "edit_check": frozenset(
+        {"complaints", "connection", "hook", "paths", "sessions", "settings", "state", "transcripts"}
+    ),
+    "codex_setup": frozenset({"settings", "state"}),
+}
+"""What the parts of the agents' side know of each other."""
+
+
 def test_what_runs_on_a_users_machine_is_looked_at() -> None:
-    assert PROJECT / "agent" / "ctrlb_agent" / "identity.py" in AGENT_MODULES
+    assert {path.parent.name for path in AGENT_MODULES} >= AGENT_MAY_IMPORT.keys()
+
+
+@pytest.mark.parametrize("part", AGENT_MAY_IMPORT)
+def test_a_part_of_the_agents_side_imports_only_what_it_may(part: str) -> None:
+    modules = [path for path in AGENT_MODULES if path.parent.name == part]
+    known = {name for path in modules for name in parts_imported(path)}
+
+    assert known - {part, "__version__"} <= AGENT_MAY_IMPORT[part]
 
 
 @pytest.mark.parametrize("path", AGENT_MODULES, ids=lambda path: str(path.relative_to(PROJECT)))

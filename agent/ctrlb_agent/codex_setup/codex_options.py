@@ -1,0 +1,155 @@
+"""The options of install.py, and what is refused in them before any file is read."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import binascii
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from ctrlb_agent.codex_setup.codex_block import Refused
+from ctrlb_agent.codex_setup.codex_tables import Otel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)=[ \t]*([^\x00-\x1f\x7f]*[^\x00-\x20\x7f])[ \t]*")
+_MCP_KEY = re.compile(r"(?:^|[^A-Za-z0-9-])ctrlb_")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
+_NOT_IN_URL = re.compile(r"[\x00-\x20\x7f<>\"{}|\\^`]")
+
+DESCRIPTION = """\
+Set up CtrlB for Codex: hooks that check edits and upload sessions, and the MCP server with the session and Relay tools.
+They are written into one marked block of config.toml in Codex's folder; everything else in the file stays as it is."""
+
+EPILOG = """\
+Before the file is replaced, the result is tried with Codex itself, if `codex` is on PATH, and the old file is kept
+beside it as config.toml.ctrlb-backup-<time>. Running this again changes nothing, or what is new.
+
+Codex runs hooks only after you have trusted them: answer yes when asked, give --trust, or type /hooks in Codex.
+Start Codex with CTRLB_KEY set to your key; it is not written into config.toml.
+
+Exit status: 0 done, 1 refused (nothing was changed, or hooks are not trusted), 2 wrong options."""
+
+
+class Options(NamedTuple):
+    """What was asked for. `trust` is None when nothing was said of it."""
+
+    codex_home: str | None
+    url: str | None
+    otel: Otel | None
+    dry_run: bool
+    uninstall: bool
+    trust: bool | None
+
+
+def options_of(arguments: Sequence[str]) -> Options:
+    """The options. Exits with status 2 and the usage when they are wrong. Raises Refused for a key in a header."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if not given.codex:
+        parser.error("say what to set up: --codex (Claude Code has a plugin: see README.md)")
+    if given.uninstall and (given.otel or given.url or given.trust is not None):
+        parser.error("--uninstall goes with --codex-home and --dry-run only")
+    url = None
+    if given.url is not None:
+        try:
+            url = checked_url(given.url)
+        except ValueError as error:
+            parser.error(f"--url {error}")
+    return Options(given.codex_home, url, _otel(parser, given), given.dry_run, given.uninstall, given.trust)
+
+
+def checked_url(url: str) -> str:
+    """CtrlB's address without a slash or `/mcp` at its end. Raises ValueError, whose text follows the url's name."""
+    url = re.sub(r"(?:/mcp)?/*$", "", url.strip())
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or _NOT_IN_URL.search(url):
+        raise ValueError("is not the address of a server: it should be like https://ctrlb.example.com")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError("should be an address only, without a user, a query or a fragment")
+    return url
+
+
+def codex_folder(options: Options, environ: Mapping[str, str]) -> str:
+    """Codex's folder. Raises Refused when one was named that is not there; its default need not be."""
+    named = options.codex_home or environ.get("CODEX_HOME")
+    folder = os.path.abspath(os.path.expanduser(named or "~/.codex"))
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise Refused(f"{folder} is no folder")
+    if named and not os.path.isdir(folder):
+        raise Refused(f"there is no folder {folder}. If Codex is to use it, make it first: mkdir -p {folder}")
+    return folder
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="install.py",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--codex", action="store_true", help="set up Codex")
+    parser.add_argument("--url", help="CtrlB's address; else CTRLB_URL, or what was given the last time")
+    parser.add_argument("--codex-home", metavar="DIR", help="Codex's folder; else CODEX_HOME, or ~/.codex")
+    parser.add_argument("--dry-run", action="store_true", help="print the change as a diff, and write nothing")
+    parser.add_argument("--uninstall", action="store_true", help="take out what this wrote, and nothing else")
+    trust = parser.add_mutually_exclusive_group()
+    trust.add_argument("--trust", action="store_true", default=None, help="trust the hooks without asking")
+    trust.add_argument("--no-trust", dest="trust", action="store_false", help="do not ask to trust the hooks")
+    otel = parser.add_argument_group("OpenTelemetry", "Let Codex send its own events too, with prompts and responses.")
+    otel.add_argument("--otel", action="store_true", help="export to --otel-endpoint with --otel-header")
+    otel.add_argument("--otel-endpoint", metavar="URL", help="the OTLP logs endpoint, which ends in /_otel/v1/logs")
+    otel.add_argument(
+        "--otel-header",
+        metavar="NAME=VALUE",
+        action="append",
+        help='"Authorization=Basic <API_TOKEN>", the ingest credentials; stored in config.toml as given. '
+        "Your MCP key is refused here. May be given several times",
+    )
+    return parser
+
+
+def _otel(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Otel | None:
+    if not given.otel:
+        if given.otel_endpoint or given.otel_header:
+            parser.error("--otel-endpoint and --otel-header go with --otel")
+        return None
+    if not given.otel_endpoint or not given.otel_header:
+        parser.error("--otel needs --otel-endpoint and --otel-header")
+    endpoint = urlsplit(given.otel_endpoint)
+    if endpoint.scheme not in ("http", "https") or not endpoint.hostname or _NOT_IN_URL.search(given.otel_endpoint):
+        parser.error("--otel-endpoint is no address: it should be like https://ctrlb.example.com/…/_otel/v1/logs")
+    headers: dict[str, str] = {}
+    for header in given.otel_header:
+        match = _HEADER.fullmatch(header)
+        if match is None:
+            parser.error('--otel-header should be NAME=VALUE, like "Authorization=Basic <API_TOKEN>"')
+        headers[match.group(1)] = match.group(2)
+    if any(holds_mcp_key(text) for text in (given.otel_endpoint, *headers, *headers.values())):
+        raise Refused(
+            "an MCP key is in the OTEL options. It would be stored in config.toml, and the endpoint does not take it: "
+            "give your ingest credentials (Basic <API_TOKEN>)"
+        )
+    return Otel(given.otel_endpoint, tuple(headers.items()))
+
+
+def holds_mcp_key(text: str) -> bool:
+    """Whether a key of CtrlB (`ctrlb_…`) is in the text: plain, percent-encoded, or in base64 as Basic has it."""
+    plain = unquote(text)
+    if _MCP_KEY.search(plain):
+        return True
+    return any(_MCP_KEY.search(_decoded(token)) for token in _BASE64.findall(plain))
+
+
+def _decoded(token: str) -> str:
+    body = token.rstrip("=").replace("-", "+").replace("_", "/")
+    body = body[: len(body) - (len(body) % 4 == 1)]
+    try:
+        return base64.b64decode(body + "=" * (-len(body) % 4)).decode("utf-8", "replace")
+    except binascii.Error:
+        return ""

@@ -1,0 +1,1 @@
+"""`ctrlb` for scripts and people."""

@@ -1,0 +1,207 @@
+"""Before an edit: does another agent of the run hold one of the files? (Contract: "Check paths before an edit".)
+
+What cannot be checked may be edited: every failure is a line in the log and no word to the client.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+from ctrlb_agent.complaints import complain
+from ctrlb_agent.connection import Connection, Unreachable, error_of
+from ctrlb_agent.paths import relative_to
+from ctrlb_agent.sessions.identity import Identity, identity_of
+from ctrlb_agent.settings import settings_of
+from ctrlb_agent.transcripts import edits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+MAX_PATHS = 64  # of one request, by the contract
+MAX_PATH_CHARS = 4_096
+LATEST_US = 4_102_444_800_000_000  # 2100: a later lease is none
+MAX_TOLD_CHARS = 4_000  # of holders in a note: a longer one would be taken out of the model's sight
+
+_LIKE_A_FILE = re.compile(r".*(?:/|\.[A-Za-z]{1,10}$)", re.DOTALL)
+_PLAIN_NAME = re.compile(r"[\w.@:+-]+")
+
+
+class Conflict(NamedTuple):
+    """A path that another agent holds. `until_us` is 0 when the server did not say how long."""
+
+    path: str
+    key: str
+    held_by: str
+    until_us: int
+
+
+class Verdict(NamedTuple):
+    """What the server says of all paths together."""
+
+    allowed: bool
+    conflicts: list[Conflict]
+
+
+class NoVerdict(Exception):
+    """The server answered, but not whether the edit may go ahead. The text says what instead."""
+
+
+def answer(
+    client: str,
+    data: bytes,
+    environ: Mapping[str, str],
+    give_up_s: float,
+    lend: Callable[[str, str], AbstractContextManager[Connection]],
+) -> bytes:
+    """What the hook prints for this input. `lend` gives a connection to a URL with a key for as long as it is needed.
+
+    `give_up_s` is a time of the monotonic clock. Nothing is printed, or logged, where nobody has set up a server.
+    """
+    try:
+        hook = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        complain(f"check: the hook's input is no JSON ({type(error).__name__})")
+        return b""
+    if not isinstance(hook, dict) or not _edited(hook):
+        return b""
+    settings = settings_of(environ)
+    if not settings.url or not settings.key:
+        return b""
+    with lend(settings.url, settings.key) as server:
+        return check_edit(hook, environ, client, server, give_up_s - time.monotonic())
+
+
+def answer_once(client: str, data: bytes, environ: Mapping[str, str], give_up_s: float) -> bytes:
+    """As `answer`, over a connection that is opened for it alone."""
+    return answer(client, data, environ, give_up_s, lambda url, key: closing(Connection(url, key)))
+
+
+def check_edit(
+    hook: Mapping[str, Any], environ: Mapping[str, str], client: str, server: Connection, deadline_s: float
+) -> bytes:
+    """What the hook prints before the tool call: a denial, a note on who holds the files, or nothing.
+
+    One request asks for up to MAX_PATHS paths. When no verdict comes within `deadline_s` seconds it prints nothing.
+    """
+    give_up_s = time.monotonic() + deadline_s
+    edited = _edited(hook)
+    if not edited:
+        return b""
+    who = identity_of(hook, environ, client)
+    paths = list(spellings(who.root, edited))
+    asked = f"/ai/relay/{_quoted(settings_of(environ).dataset)}/runs/{_quoted(who.run)}/check"
+    allowed, conflicts = True, list[Conflict]()
+    try:
+        for first in range(0, len(paths), MAX_PATHS):
+            verdict = _ask(server, asked, who, paths[first : first + MAX_PATHS], give_up_s)
+            allowed = allowed and verdict.allowed
+            conflicts += verdict.conflicts
+    except (Unreachable, NoVerdict) as error:
+        complain(f"check: an edit was not checked: {error}")
+    return printed(who, allowed, conflicts)
+
+
+def spellings(root: str, edited: Iterable[str]) -> Iterator[str]:
+    """The paths to ask for, each once: as the disk has them, as they were spelled, and what they are links to.
+
+    Agents claim what they see, and the server looks at no disk. A path that nobody can claim is left out: one bad
+    path is enough for the server to refuse the question.
+    """
+    found = dict[str, None]()
+    for path in edited:
+        found[relative_to(root, path)] = None
+        if path.startswith(root.rstrip("/") + "/"):
+            found[relative_to(root, path, follow=False)] = None
+        if os.path.islink(path):
+            found[relative_to(root, os.path.realpath(path))] = None
+    return (path for path in found if _is_claimable(path))
+
+
+def printed(who: Identity, allowed: bool, conflicts: Iterable[Conflict]) -> bytes:
+    """The hook's answer in the form that both clients read: these fields and no others, or nothing at all."""
+    held = list({(one.path, one.held_by): one for one in conflicts}.values())
+    if not held:
+        return b""
+    output = {"hookEventName": "PreToolUse"}
+    if allowed:
+        output["additionalContext"] = told(who, held, "The edit goes ahead. Before you go on")
+    else:
+        output["permissionDecision"] = "deny"
+        output["permissionDecisionReason"] = told(who, held, "The edit was refused. Before you try again")
+    return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def told(who: Identity, held: list[Conflict], outcome: str) -> str:
+    """Who holds what until when, and the claim call to make, in words for the agent."""
+    sentences = list[str]()
+    for number, one in enumerate(held):
+        sentence = f"{one.path} is held by {_holder(one, who)}{_until(one.until_us)}."
+        if sentences and len(sentence) + sum(map(len, sentences)) > MAX_TOLD_CHARS:
+            sentences.append(f"So are {len(held) - number} more of its files.")
+            break
+        sentences.append(sentence)
+    call = json.dumps({"resource": _resource(held[0]), "run_id": who.run, "agent": who.agent}, ensure_ascii=False)
+    sentences.append(
+        f"{outcome}, call claim with {call}{', and likewise for the others' if held[1:] else ''}; "
+        "if held is false, pick other work."
+    )
+    return " ".join(sentences)
+
+
+def _ask(server: Connection, asked: str, who: Identity, paths: list[str], give_up_s: float) -> Verdict:
+    """Ask for these paths. Raises Unreachable and NoVerdict."""
+    body = json.dumps({"agent": who.agent, "paths": paths, "cwd": who.root}).encode()
+    said = server.request("POST", asked, body, deadline_s=give_up_s - time.monotonic())
+    if said.status != 200:
+        raise NoVerdict(error_of(said))
+    try:
+        fields = json.loads(said.body)
+        allowed, mode = fields["allowed"], fields["mode"]
+        conflicts = [_conflict(one) for one in fields["conflicts"]]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise NoVerdict("the answer is none of CtrlB's") from None
+    return Verdict(mode != "enforce" or allowed is not False, conflicts if mode in ("advisory", "enforce") else [])
+
+
+def _conflict(fields: Mapping[str, Any]) -> Conflict:
+    until = fields.get("lease_until")
+    until_us = until if isinstance(until, int) and 0 < until < LATEST_US else 0
+    return Conflict(str(fields["path"]), str(fields["key"]), str(fields["held_by"]), until_us)
+
+
+def _edited(hook: Mapping[str, Any]) -> list[str]:
+    tool_name, tool_input, cwd = hook.get("tool_name"), hook.get("tool_input"), hook.get("cwd")
+    if not isinstance(tool_name, str) or not isinstance(tool_input, dict):
+        return []
+    return edits.edited_paths(tool_name, tool_input, cwd if isinstance(cwd, str) else "")
+
+
+def _is_claimable(path: str) -> bool:
+    return len(path) <= MAX_PATH_CHARS and not any(
+        char < " " or "\x7f" <= char <= "\x9f" or "\ud800" <= char <= "\udfff" for char in path
+    )
+
+
+def _holder(one: Conflict, who: Identity) -> str:
+    name = one.held_by if _PLAIN_NAME.fullmatch(one.held_by) else json.dumps(one.held_by, ensure_ascii=False)
+    return f"another person's {name}" if one.held_by == who.agent else name
+
+
+def _until(until_us: int) -> str:
+    return time.strftime(" until %H:%M:%S UTC", time.gmtime(until_us / 1_000_000)) if until_us else ""
+
+
+def _resource(one: Conflict) -> str:
+    """What to claim: the path, unless it alone would be read as a name, such as that of a Makefile; then the key."""
+    return one.path if one.key == f"path:{one.path}" and _LIKE_A_FILE.match(one.path) else one.key
+
+
+def _quoted(name: str) -> str:
+    return quote(name, safe="", errors="replace")

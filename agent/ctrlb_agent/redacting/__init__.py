@@ -1,0 +1,1 @@
+"""Secrets are masked here, before anything is kept or sent."""

@@ -1,0 +1,1 @@
+"""A session's run and agent, and the hooks at its start and its end."""

@@ -1,0 +1,1 @@
+"""What the clients write down, as rows of the session store."""
