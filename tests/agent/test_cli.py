@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from ctrlb_agent.command_line import cli, place
 from tests.agent.programs import AGENT, PYTHON, ctrlb, environment
 from tests.agent.scripted_server import ScriptedServer, answers, hangs
 from tests.laptop import Laptop
@@ -251,9 +252,7 @@ def test_the_reader_of_a_pipe_may_stop_early(shell: Shell) -> None:
 
 
 def test_a_server_that_says_nothing_is_given_up(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ctrlb_agent.command_line import cli
-
-    monkeypatch.setattr(cli, "DEADLINE_S", 0.2)
+    monkeypatch.setattr(place, "DEADLINE_S", 0.2)
     with ScriptedServer(hangs) as server:
         status = cli.main(
             ["peers", "--run", "r"],
