@@ -16,7 +16,7 @@ CLIENTS = tests/real_clients/node_modules
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help run test test-slow test-python test-opensearch test-emulator test-clients e2e check bench costs build deploy lock clean
+.PHONY: help run test test-slow test-python test-agent test-opensearch test-emulator test-clients e2e check bench costs build deploy lock clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test-python: .venv-dev/ready ## Run the tests of a running server on another Pyt
 	.venv-other/bin/python -m pip install --quiet --require-hashes --no-deps -r requirements/run.txt
 	CTRLB_TEST_PYTHON=.venv-other/bin/python .venv-dev/bin/python -m pytest -m "not slow and not opensearch and not emulator" \
 		tests/acceptance tests/mcp tests/laptop_mode
+
+test-agent: .venv-dev/ready ## Run the tests of what runs on users' machines on another Python, 3.9 or newer: PYTHON=python3.9
+	CTRLB_AGENT_PYTHON="$$("$(PYTHON)" -c 'import sys; print(sys.executable)')" .venv-dev/bin/python -m pytest -m "not slow" tests/agent
 
 test-opensearch: .venv-dev/ready ## Run the tests on a real OpenSearch node: needs Java and Maven
 	.venv-dev/bin/python -m pytest -m opensearch
