@@ -68,6 +68,7 @@ def test_the_server_and_the_hooks_are_written_as_codex_reads_them() -> None:
     assert "otel" not in tree
 
 
+@pytest.mark.promise("otel-block")
 def test_the_export_is_written_as_the_contract_shows_it() -> None:
     tree = tomllib.loads(install("", otel=OTEL))
     assert tree["otel"] == {

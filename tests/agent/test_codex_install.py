@@ -143,6 +143,7 @@ def test_an_empty_config_is_empty_afterwards(user: User) -> None:
     assert user.config.read_bytes() == b""
 
 
+@pytest.mark.promise("otel-dry-run")
 def test_a_dry_run_shows_the_change_and_writes_nothing(user: User, tmp_path: Path) -> None:
     before = user.files()
     done = user.install("--url", URL, "--dry-run", *OTEL, "Authorization=Basic abc=")
@@ -237,6 +238,7 @@ def test_wrong_options_end_with_2_and_the_usage(user: User, options: tuple[str, 
     assert user.files() == before
 
 
+@pytest.mark.promise("otel-no-key")
 @pytest.mark.parametrize(
     "header",
     [

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.calls import Json, eventually, search
 from tests.real_clients import edits
 from tests.real_clients.claude_code import COMPACTION, ClaudeCode
@@ -32,6 +34,7 @@ def uploaded(ctrlb: Server, session_id: str, transcript: Path) -> list[Json]:
     return eventually(look)
 
 
+@pytest.mark.promise("harness-names")
 def test_every_block_of_a_session_is_in_the_store(claude_code: ClaudeCode, play: Play, ctrlb: Server) -> None:
     checkout = claude_code.checkout
     play.scripts = {
@@ -63,6 +66,7 @@ def test_every_block_of_a_session_is_in_the_store(claude_code: ClaudeCode, play:
     assert sum(row.cost_usd for row in kept) > 0
 
 
+@pytest.mark.promise("redacted")
 def test_a_secret_never_reaches_the_store(claude_code: ClaudeCode, play: Play, ctrlb: Server) -> None:
     secret = "AKIA" + "Q3X7ZL5M2N8P4RTV"
     call = Call("Bash", {"command": f"echo AWS_ACCESS_KEY_ID={secret}", "description": "Show"})

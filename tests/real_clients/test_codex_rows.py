@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.calls import Json, eventually
 from tests.real_clients import edits
 from tests.real_clients.codex import CODE_MODEL, Codex, spawn_agent, wait_for_agent
@@ -37,6 +39,7 @@ def edited(rows: list[Json]) -> list[str]:
     ]
 
 
+@pytest.mark.promise("harness-names")
 def test_every_block_of_a_thread_is_in_the_store(codex_exec: Codex, play: Play, ctrlb: Server) -> None:
     play.scripts = {
         "GO": [

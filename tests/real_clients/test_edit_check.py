@@ -45,6 +45,7 @@ def played(play: Play, client: ClaudeCode | Codex, call: Call, run: str, *option
     return play.prompted("GO")[-1]
 
 
+@pytest.mark.promise("hook-enforce")
 @pytest.mark.parametrize("tool", CLAUDE_EDITS)
 def test_in_enforce_mode_claude_codes_edit_is_stopped_and_its_model_told_why(
     claude_code: ClaudeCode, play: Play, ctrlb: Server, run: str, tool: str
@@ -87,6 +88,7 @@ def test_a_subagent_of_claude_code_is_stopped_as_its_session_is(
     assert play.prompted("SUB")[1].tells(HOLDER)
 
 
+@pytest.mark.promise("hook-advisory")
 def test_in_advisory_mode_claude_codes_edit_goes_ahead_and_its_model_is_told(
     claude_code: ClaudeCode, play: Play, ctrlb: Server, run: str
 ) -> None:
@@ -97,6 +99,7 @@ def test_in_advisory_mode_claude_codes_edit_goes_ahead_and_its_model_is_told(
     assert request.tells("claim")
 
 
+@pytest.mark.promise("hook-off")
 def test_in_off_mode_claude_code_edits_and_its_model_hears_nothing(
     claude_code: ClaudeCode, play: Play, ctrlb: Server, run: str
 ) -> None:
@@ -118,6 +121,7 @@ def test_claude_codes_own_claim_and_a_free_file_do_not_stop_it(
     assert not request.tells(HOLDER)
 
 
+@pytest.mark.promise("hook-enforce")
 @pytest.mark.parametrize("way", CODEX_EDITS)
 def test_in_enforce_mode_codexs_edit_is_stopped_and_its_model_told_why(
     codex_exec: Codex, play: Play, ctrlb: Server, run: str, way: str
@@ -131,6 +135,7 @@ def test_in_enforce_mode_codexs_edit_is_stopped_and_its_model_told_why(
     assert request.tells("claim")
 
 
+@pytest.mark.promise("hook-advisory")
 @pytest.mark.parametrize("way", CODEX_EDITS)
 def test_in_advisory_mode_codexs_edit_goes_ahead_and_its_model_is_told(
     codex_exec: Codex, play: Play, ctrlb: Server, run: str, way: str
@@ -142,6 +147,7 @@ def test_in_advisory_mode_codexs_edit_goes_ahead_and_its_model_is_told(
     assert request.tells(HOLDER)
 
 
+@pytest.mark.promise("hook-off")
 def test_in_off_mode_codex_edits_and_its_model_hears_nothing(
     codex_exec: Codex, play: Play, ctrlb: Server, run: str
 ) -> None:

@@ -27,6 +27,7 @@ OF_PLUGIN = "mcp__plugin_ctrlb-agent_ctrlb__"
 OF_CODEX = "mcp__ctrlb"
 
 
+@pytest.mark.promise("plugin-adds-server")
 def test_the_plugin_connects_claude_code_to_the_eight_tools(claude_code: ClaudeCode, play: Play) -> None:
     play.scripts = {"GO": [[Say("Hello.")]]}
     begun = next(event for event in claude_code.prompt("GO on").events if event.get("subtype") == "init")
@@ -36,6 +37,7 @@ def test_the_plugin_connects_claude_code_to_the_eight_tools(claude_code: ClaudeC
     ]
 
 
+@pytest.mark.promise("installer-adds-server")
 def test_codex_may_call_each_of_the_eight_tools_unasked(codex_exec: Codex, play: Play) -> None:
     calls = [Call(f"{OF_CODEX}/{tool}", given) for tool, given in TOOLS.items()]
     play.scripts = {"GO": [calls, [Say("Done.")]]}
@@ -53,6 +55,7 @@ def test_codex_may_call_each_of_the_eight_tools_unasked(codex_exec: Codex, play:
     assert {"total", "occurrences"} < set(answers["find_command"])
 
 
+@pytest.mark.promise("ids-from-variables", "edits-keyed-as-claims")
 def test_what_claude_code_has_claimed_it_edits_and_codex_does_not(
     claude_code: ClaudeCode, codex_exec: Codex, play: Play, ctrlb: Server
 ) -> None:
@@ -79,6 +82,7 @@ def test_what_claude_code_has_claimed_it_edits_and_codex_does_not(
     assert [(event["agent"], event["key"]) for event in held] == [("builder-1", "path:notes.txt")]
 
 
+@pytest.mark.promise("session-start-note")
 @pytest.mark.parametrize("client_name", ["claude_code", "codex_exec"])
 def test_an_agent_claims_and_edits_by_the_ids_of_its_note(
     request: pytest.FixtureRequest, play: Play, ctrlb: Server, checkout: Path, client_name: str

@@ -21,12 +21,14 @@ def told(request: Request) -> tuple[str, str]:
     return found[0][0], found[0][1]
 
 
+@pytest.mark.promise("session-start-note")
 def test_claude_codes_model_is_told_the_run_and_agent_that_were_exported(claude_code: ClaudeCode, play: Play) -> None:
     play.scripts = {"GO": [[Say("Hello.")]]}
     assert claude_code.prompt("GO on", environ=OWN).status == 0
     assert told(play.prompted("GO")[0]) == ("nightly-refactor-1", "builder-1")
 
 
+@pytest.mark.promise("session-start-note")
 @pytest.mark.parametrize("model", ["gpt-5.5", CODE_MODEL])
 def test_codexs_model_is_told_the_run_and_agent_that_were_exported(codex_exec: Codex, play: Play, model: str) -> None:
     play.scripts = {"GO": [[Say("Hello.")]]}
@@ -102,6 +104,7 @@ def test_a_subagent_of_codex_is_told_the_ids_of_its_thread(codex_exec: Codex, pl
     assert told(play.prompted("SUB")[0]) == told(play.prompted("GO")[0])
 
 
+@pytest.mark.promise("relay-command")
 def test_the_relay_command_joins_the_run_and_loads_the_rules(
     claude_code: ClaudeCode, play: Play, ctrlb: Server
 ) -> None:
