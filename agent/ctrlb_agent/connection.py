@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import io
-import json
 import socket
 import time
 from functools import lru_cache, partial
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from ctrlb_agent import __version__
+from ctrlb_agent.json_values import object_of, parsed
 
 if TYPE_CHECKING:
     import ssl
@@ -179,13 +179,10 @@ def _trust() -> ssl.SSLContext:
 
 def error_of(answer: Answer) -> str:
     """The server's own words, with its code: `… (MCP_KEY_EXPIRED)`. Of an answer without any, its status."""
-    try:
-        said = json.loads(answer.body)
-        words = str(said["error"])
-        code = said.get("code")
-    except (ValueError, TypeError, KeyError, AttributeError):
+    said = object_of(parsed(answer.body))
+    if "error" not in said:
         return f"the server answered {answer.status}"
-    return f"{words} ({code})" if code else words
+    return f"{said['error']} ({said['code']})" if said.get("code") else str(said["error"])
 
 
 def reason_of(error: Exception, url: str) -> str:

@@ -6,10 +6,13 @@ parts of sessions that wait to be sent.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from ctrlb_agent.json_values import object_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,14 +44,11 @@ def path(*parts: str) -> str:
 
 def read_json(file: str) -> dict[str, Any] | None:
     """The object in the file, or None when there is no such file or no object in it."""
-    import json
-
     try:
-        with open(file, encoding="utf-8") as stream:
-            value = json.load(stream)
-    except (OSError, ValueError):
+        with open(file, "rb") as stream:
+            return object_in(stream.read())
+    except OSError:
         return None
-    return value if isinstance(value, dict) else None
 
 
 def write_json(file: str, value: dict[str, Any]) -> None:
@@ -56,8 +56,6 @@ def write_json(file: str, value: dict[str, Any]) -> None:
 
     Raises OSError when the disk refuses.
     """
-    import json
-
     write_bytes(file, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
 
 

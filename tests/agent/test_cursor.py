@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctrlb_agent import state
+from ctrlb_agent.json_values import object_in
 from ctrlb_agent.settings import Settings
 from ctrlb_agent.uploading import cursor
 from ctrlb_agent.uploading.cursor import Cursor, Line
@@ -76,12 +77,12 @@ def test_a_line_without_an_end_waits_for_it(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_no_utf8_are_replaced(tmp_path: Path) -> None:
-    assert cursor.object_in(b'{"a": "x\xffy"}') == {"a": "x\ufffdy"}
+    assert object_in(b'{"a": "x\xffy"}') == {"a": "x\ufffdy"}
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"1", b"[" * 100_000, b"\x00"])
 def test_what_is_no_json_object_is_none(content: bytes) -> None:
-    assert cursor.object_in(content) is None
+    assert object_in(content) is None
 
 
 def test_of_a_huge_line_only_the_length_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

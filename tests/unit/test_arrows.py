@@ -90,14 +90,14 @@ AGENT_MODULES = sorted((PROJECT / "agent").rglob("*.py"))
 
 
 AGENT_MAY_IMPORT: dict[str, frozenset[str]] = {
-    "transcripts": frozenset({"paths"}),
+    "transcripts": frozenset({"json_values", "paths"}),
     "redacting": frozenset({"state"}),
     "sessions": frozenset({"paths", "settings", "state"}),
-    "uploading": frozenset({"connection", "redacting", "sessions", "settings", "state", "transcripts"}),
+    "uploading": frozenset({"connection", "json_values", "redacting", "sessions", "settings", "state", "transcripts"}),
     "edit_check": frozenset(
-        {"complaints", "connection", "hook", "paths", "sessions", "settings", "state", "transcripts"}
+        {"complaints", "connection", "hook", "json_values", "paths", "sessions", "settings", "state", "transcripts"}
     ),
-    "codex_setup": frozenset({"settings", "state"}),
+    "codex_setup": frozenset({"json_values", "settings", "state"}),
 }
 """What the parts of the agents' side know of each other."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ctrlb_agent.codex_setup.codex_block import Refused
 from ctrlb_agent.codex_setup.codex_tables import EXPORTER, OTEL, SERVER, is_our_command, meaning_of_table
+from ctrlb_agent.json_values import list_of, object_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,7 +40,7 @@ def by_hand(others: Meaning, tables: Sequence[Table]) -> tuple[set[tuple[str, ..
 def value_at(tree: Any, path: Iterable[str]) -> Any:
     """The value at the path, or None."""
     for part in path:
-        tree = tree.get(part) if isinstance(tree, dict) else None
+        tree = object_of(tree).get(part)
     return tree
 
 
@@ -91,7 +92,7 @@ def _hook(
 
 
 def _tables(value: Any) -> list[dict[str, Any]]:
-    return [table for table in value if isinstance(table, dict)] if isinstance(value, list) else []
+    return [table for table in list_of(value) if isinstance(table, dict)]
 
 
 def _refuse_value(others: Meaning, path: tuple[str, ...], wanted: Iterable[tuple[str, ...]]) -> None:

@@ -14,6 +14,7 @@ from ctrlb_agent.codex_setup.codex_by_hand import by_hand, value_at
 from ctrlb_agent.codex_setup.codex_tables import EXPORTER, OTEL, SERVER, Otel, Table, is_our_command, rendered
 from ctrlb_agent.codex_setup.toml_lines import BOM, BrokenToml, Statement, statements_of
 from ctrlb_agent.codex_setup.toml_meaning import meaning_of
+from ctrlb_agent.json_values import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -50,8 +51,7 @@ def installed_in(text: str) -> Installed | None:
     """What of ours is in the text. Raises BrokenToml, or Refused for two blocks."""
     statements = statements_of(text)
     tree = meaning_of(statements).tree
-    server = value_at(tree, SERVER)
-    url = server.get("url") if isinstance(server, dict) else None
+    url = value_at(tree, (*SERVER, "url"))
     commands = {
         event: str(handler["command"])
         for event, _, handler in codex_trust_keys.handlers_in(tree)
@@ -60,7 +60,7 @@ def installed_in(text: str) -> Installed | None:
     owned = _owned(statements, block_in(statements))
     if not commands and not owned:
         return None
-    return Installed(url if isinstance(url, str) else "", commands, OTEL in owned or EXPORTER in owned)
+    return Installed(text_of(url), commands, OTEL in owned or EXPORTER in owned)
 
 
 def with_ours(text: str, url: str, folder: str, otel: Otel | None, config_paths: Collection[str]) -> Change:

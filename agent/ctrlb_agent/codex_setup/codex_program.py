@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctrlb_agent import __version__
+from ctrlb_agent.json_values import object_of, parsed
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -102,8 +103,7 @@ class AppServer:
             result = said.get("result")
             if isinstance(result, dict):
                 return result
-            error = said.get("error")
-            words = error.get("message") if isinstance(error, dict) else None
+            words = object_of(said.get("error")).get("message")
             raise CodexFailed(f"codex app-server refuses {method}: {words or 'without a reason'}")
 
     def _send(self, message: dict[str, Any]) -> None:
@@ -126,11 +126,7 @@ class AppServer:
                 raise CodexFailed("codex app-server ended without an answer")
             self._unread += more
         line, self._unread = self._unread.split(b"\n", 1)
-        try:
-            said = json.loads(line)
-        except ValueError:
-            return {}
-        return said if isinstance(said, dict) else {}
+        return object_of(parsed(line))
 
 
 def _started(command: list[str], codex_home: str) -> subprocess.Popen[bytes]:

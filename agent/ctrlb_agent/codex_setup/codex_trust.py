@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ctrlb_agent.codex_setup import codex_program
 from ctrlb_agent.codex_setup.codex_config import installed
 from ctrlb_agent.codex_setup.codex_program import AppServer, CodexFailed
+from ctrlb_agent.json_values import list_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +75,7 @@ def _ours(server: AppServer, codex_home: str) -> dict[str, dict[str, Any]]:
     listed = server.call("hooks/list", {"cwds": [folder]}).get("data")
     return {
         events[hook["command"]]: hook
-        for entry in (listed if isinstance(listed, list) else ())
+        for entry in list_of(listed)
         for hook in entry.get("hooks", ())
         if hook.get("command") in events and os.path.realpath(os.path.dirname(hook["sourcePath"])) == folder
     }

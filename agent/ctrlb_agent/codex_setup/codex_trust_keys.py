@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ctrlb_agent.codex_setup.codex_tables import is_our_command
 from ctrlb_agent.codex_setup.toml_lines import quoted, statements_of
 from ctrlb_agent.codex_setup.toml_meaning import meaning_of
+from ctrlb_agent.json_values import list_of, object_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -24,11 +25,9 @@ _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 def handlers_in(tree: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Each hook's event, place (`pre_tool_use:0:0`) and table."""
-    hooks = tree.get("hooks")
-    for event, groups in hooks.items() if isinstance(hooks, dict) else ():
-        for number, group in enumerate(groups if isinstance(groups, list) else ()):
-            handlers = group.get("hooks") if isinstance(group, dict) else None
-            for index, handler in enumerate(handlers if isinstance(handlers, list) else ()):
+    for event, groups in object_of(tree.get("hooks")).items():
+        for number, group in enumerate(list_of(groups)):
+            for index, handler in enumerate(list_of(object_of(group).get("hooks"))):
                 if isinstance(handler, dict):
                     yield event, f"{_CAPITAL.sub('_', event).lower()}:{number}:{index}", handler
 

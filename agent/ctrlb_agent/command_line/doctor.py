@@ -6,7 +6,6 @@ server what they would ask.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import subprocess
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ctrlb_agent import state
 from ctrlb_agent.command_line import calls
 from ctrlb_agent.connection import Connection, Unreachable, error_of
+from ctrlb_agent.json_values import list_of, object_of, parsed
 from ctrlb_agent.settings import Settings, settings_of
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _server(settings: Settings) -> Iterator[Finding]:
     if answer.status in (401, 403):
         yield Finding("fail", f"the key is refused: {error_of(answer)}", NEW_KEY)
         return
-    said = _object(answer.body)
+    said = object_of(parsed(answer.body))
     if answer.status != 200 or "sessionsDataset" not in said:
         yield Finding("fail", f"{settings.url} answers {answer.status}, and not as CtrlB does", "mend CTRLB_URL")
         return
@@ -125,7 +125,7 @@ def _claude(environ: Mapping[str, str], settings: Settings) -> Iterator[Finding]
         yield Finding("note", "Claude Code has no plugin ctrlb-agent", remedy)
     folder = environ.get("CLAUDE_CONFIG_DIR")
     file = os.path.join(folder, ".claude.json") if folder else os.path.expanduser("~/.claude.json")
-    rivals = sorted(_servers_at(_object(_text(file).encode()), f"{settings.url}/mcp"))
+    rivals = sorted(_servers_at(state.read_json(file) or {}, f"{settings.url}/mcp"))
     if plugins and rivals:
         yield Finding(
             "fail",
@@ -185,34 +185,18 @@ def _output(command: list[str]) -> bytes | None:
 
 def _names(listed: bytes) -> Iterator[str]:
     """The ids in `claude plugin list --json`."""
-    try:
-        plugins = json.loads(listed)
-    except ValueError:
-        return
-    for plugin in plugins if isinstance(plugins, list) else []:
-        if isinstance(plugin, dict):
-            yield str(plugin.get("id") or plugin.get("name") or "")
+    for plugin in map(object_of, list_of(parsed(listed))):
+        yield str(plugin.get("id") or plugin.get("name") or "")
 
 
 def _servers_at(configured: dict[str, Any], url: str) -> set[str]:
     """The names of the servers with this address that a person added, for all projects or for one."""
-    projects = configured.get("projects")
-    places = [configured, *(projects.values() if isinstance(projects, dict) else [])]
     return {
         name
-        for place in places
-        if isinstance(place, dict) and isinstance(place.get("mcpServers"), dict)
-        for name, server in place["mcpServers"].items()
-        if isinstance(server, dict) and server.get("url") == url
+        for place in (configured, *object_of(configured.get("projects")).values())
+        for name, server in object_of(object_of(place).get("mcpServers")).items()
+        if object_of(server).get("url") == url
     }
-
-
-def _object(content: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(content or b"{}")
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _text(file: str) -> str:

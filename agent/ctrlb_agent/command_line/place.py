@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctrlb_agent.connection import Connection, error_of
+from ctrlb_agent.json_values import object_in
 from ctrlb_agent.paths import relative_to
 from ctrlb_agent.sessions.identity import identity_of_session, root_of
 from ctrlb_agent.settings import Settings, is_set, settings_of
@@ -80,11 +80,8 @@ def ask(place: Place, call: Call) -> dict[str, Any]:
     connection.close()
     if answer.status >= 300:
         raise Mistake(error_of(answer))
-    try:
-        said = json.loads(answer.body)
-    except ValueError:
-        said = None
-    if not isinstance(said, dict):
+    said = object_in(answer.body)
+    if said is None:
         raise Mistake(f"{place.settings.url} does not answer as CtrlB does: is the address right?")
     return said
 

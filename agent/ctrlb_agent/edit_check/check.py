@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from ctrlb_agent.complaints import complain
 from ctrlb_agent.connection import Connection, Unreachable, error_of
+from ctrlb_agent.json_values import object_of, parsed
 from ctrlb_agent.paths import relative_to
 from ctrlb_agent.sessions.identity import Identity, identity_of
 from ctrlb_agent.settings import settings_of
@@ -161,11 +162,11 @@ def _ask(server: Connection, asked: str, who: Identity, paths: list[str], give_u
     said = server.request("POST", asked, body, deadline_s=give_up_s - time.monotonic())
     if said.status != 200:
         raise NoVerdict(error_of(said))
+    fields = object_of(parsed(said.body))
     try:
-        fields = json.loads(said.body)
         allowed, mode = fields["allowed"], fields["mode"]
         conflicts = [_conflict(one) for one in fields["conflicts"]]
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (TypeError, KeyError, AttributeError):
         raise NoVerdict("the answer is none of CtrlB's") from None
     return Verdict(mode != "enforce" or allowed is not False, conflicts if mode in ("advisory", "enforce") else [])
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctrlb_agent.transcripts.rows import number_of, text_of, time_us
+from ctrlb_agent.json_values import object_in, text_of
+from ctrlb_agent.transcripts.rows import number_of, time_us
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,11 +139,8 @@ def _lines(path: str, most: int) -> Iterator[tuple[int, str, dict[str, Any]]]:
         for number, content in enumerate(stream, 1):
             if number > most:
                 return
-            try:
-                line = json.loads(content.decode("utf-8", "replace"))
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(line, dict):
+            line = object_in(content)
+            if line is not None:
                 yield number, _text(line, "uuid") if line.get("type") in _MESSAGES else "", line
 
 

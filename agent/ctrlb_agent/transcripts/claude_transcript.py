@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from ctrlb_agent.json_values import list_of, object_of, text_of
 from ctrlb_agent.transcripts.rows import (
     About,
     SessionFile,
@@ -21,13 +22,10 @@ from ctrlb_agent.transcripts.rows import (
     body_of,
     clean_id,
     clean_text,
-    list_of,
     moment_us,
     number_of,
-    object_of,
     remember,
     row,
-    text_of,
     tool_command,
     tool_paths,
 )

@@ -10,6 +10,7 @@ import os
 import re
 from typing import Any, NamedTuple
 
+from ctrlb_agent.json_values import list_of, object_of, parsed, text_of
 from ctrlb_agent.transcripts import edits
 from ctrlb_agent.transcripts.rows import (
     MAX_CWD_CHARS,
@@ -17,12 +18,8 @@ from ctrlb_agent.transcripts.rows import (
     body_of,
     clean_id,
     clean_text,
-    list_of,
-    object_of,
-    parsed,
     paths_column,
     shell_text,
-    text_of,
     tool_command,
     tool_paths,
 )

@@ -21,8 +21,10 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ctrlb_agent.json_values import list_of, object_in, object_of, text_of
 from ctrlb_agent.transcripts.codex_items import (
     ANSWERED,
     AWAITED,
@@ -39,14 +41,10 @@ from ctrlb_agent.transcripts.rows import (
     SessionFile,
     as_json,
     clean_id,
-    list_of,
     moment_us,
     number_of,
-    object_of,
-    parsed,
     remember,
     row,
-    text_of,
 )
 
 if TYPE_CHECKING:
@@ -64,17 +62,13 @@ _CONTEXT_KINDS = ("environment_context", "user_instructions")
 
 def about_file(path: str) -> SessionFile:
     """Whose rollout the file is, by its first line, or by its name when that line cannot be read."""
-    line: Any = None
-    try:
-        with open(path, "rb") as stream:
-            line = parsed(stream.readline(MAX_FIRST_LINE_BYTES).decode("utf-8", "replace"))
-    except OSError:
-        pass
-    whose = _whose(object_of(object_of(line).get("payload"))) if object_of(line).get("type") == "session_meta" else None
-    if whose is not None and whose.session_id:
-        return whose
-    found = _FILE_NAME.fullmatch(os.path.basename(path))
+    with suppress(OSError), open(path, "rb") as stream:
+        line = object_in(stream.readline(MAX_FIRST_LINE_BYTES)) or {}
+        whose = _whose(object_of(line.get("payload")))
+        if line.get("type") == "session_meta" and whose.session_id:
+            return whose
     name = os.path.basename(path)
+    found = _FILE_NAME.fullmatch(name)
     return SessionFile(found[1] if found else os.path.splitext(name)[0], "", "")
 
 

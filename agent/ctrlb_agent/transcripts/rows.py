@@ -14,6 +14,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ctrlb_agent.json_values import object_of, text_of
 from ctrlb_agent.paths import relative_to
 from ctrlb_agent.transcripts import edits
 
@@ -114,26 +115,11 @@ def clean_text(value: Any) -> str:
     return _SURROGATE.sub("\ufffd", text_of(value))
 
 
-def text_of(value: Any) -> str:
-    """The value if it is a text, else an empty one."""
-    return value if isinstance(value, str) else ""
-
-
 def number_of(value: Any) -> float:
     """The value as a float, 0.0 when it is no number or none that could be a count."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MAX_NUMBER:
         return 0.0
     return float(value) if math.isfinite(value) else 0.0
-
-
-def object_of(value: Any) -> dict[str, Any]:
-    """The value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def list_of(value: Any) -> list[Any]:
-    """The value if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
 
 
 def as_json(value: Any) -> str:
@@ -142,16 +128,6 @@ def as_json(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except RecursionError:
         return ""
-
-
-def parsed(text: Any) -> Any:
-    """What a text says in JSON, or None. A value that is no text is what it is."""
-    if not isinstance(text, str):
-        return text
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def joined(parts: list[str]) -> str:

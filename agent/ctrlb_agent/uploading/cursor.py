@@ -12,6 +12,7 @@ import time
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ctrlb_agent import state
+from ctrlb_agent.json_values import object_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,17 +155,6 @@ def _next_line(stream: IO[bytes]) -> tuple[bytes, int]:
         size += len(last)
         content = content + last if size <= MAX_LINE_BYTES else b""
     return (content, size) if last else (b"", 0)
-
-
-def object_in(line: bytes) -> dict[str, Any] | None:
-    """The JSON object that the line is, or None."""
-    import json
-
-    try:
-        value = json.loads(line.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def has_unread(cursor: Cursor) -> bool:

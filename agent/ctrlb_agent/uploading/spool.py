@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from ctrlb_agent import state
+from ctrlb_agent.json_values import object_in
 
 if TYPE_CHECKING:
     from ctrlb_agent.settings import Settings
@@ -130,11 +131,8 @@ def _is_for(file: str, settings: Settings) -> bool:
 
 
 def _about(line: bytes) -> dict[str, object]:
-    try:
-        about = json.loads(line)
-    except ValueError:
-        raise Broken("does not begin with what it is") from None
-    if not isinstance(about, dict):
+    about = object_in(line)
+    if about is None:
         raise Broken("does not begin with what it is")
     return about
 

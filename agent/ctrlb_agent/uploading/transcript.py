@@ -10,7 +10,8 @@ import socket
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ctrlb_agent import state
-from ctrlb_agent.transcripts.rows import About, object_of, row, text_of
+from ctrlb_agent.json_values import object_of, parsed, text_of
+from ctrlb_agent.transcripts.rows import About, row
 from ctrlb_agent.uploading import cursor
 from ctrlb_agent.uploading.batches import Row, Unwritable, row_of
 
@@ -78,7 +79,7 @@ def first_cwd(path: str) -> str:
     """The working directory that the transcript names first; empty when its first lines name none."""
     with open(path, "rb") as stream:
         for _ in range(LINES_BEFORE_CWD):
-            line = object_of(cursor.object_in(stream.readline(MAX_CWD_LINE_BYTES)))
+            line = object_of(parsed(stream.readline(MAX_CWD_LINE_BYTES)))
             found = text_of(line.get("cwd")) or text_of(object_of(line.get("payload")).get("cwd"))
             if found:
                 return found
