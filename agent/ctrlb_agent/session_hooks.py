@@ -138,8 +138,7 @@ def _wait(upload: Any, give_up_s: float) -> None:
 
 
 def _is_set_up(environ: Mapping[str, str]) -> bool:
-    settings = settings_of(environ)
-    return bool(settings.url and settings.key)
+    return settings_of(environ).are_complete
 
 
 def _context(event: str, text: str) -> bytes:

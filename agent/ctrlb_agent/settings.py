@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctrlb_agent import state
+from ctrlb_agent.json_values import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,20 +20,19 @@ class Settings(NamedTuple):
     key: str
     dataset: str
 
+    @property
+    def are_complete(self) -> bool:
+        """Whether somebody has said which server, and with which key; else nothing is asked or sent."""
+        return bool(self.url and self.key)
+
 
 def settings_of(environ: Mapping[str, str]) -> Settings:
     """The first of these that is set, for each: `CTRLB_URL`, the plugin's option `url`, and `url` in `config.json`."""
     kept = _kept()
 
     def setting(name: str) -> str:
-        for value in (
-            environ.get(f"CTRLB_{name}"),
-            environ.get(f"CLAUDE_PLUGIN_OPTION_{name}"),
-            kept.get(name.lower()),
-        ):
-            if isinstance(value, str) and is_set(value):
-                return value.strip()
-        return ""
+        option = value_of(environ, f"CLAUDE_PLUGIN_OPTION_{name}")
+        return value_of(environ, f"CTRLB_{name}") or option or value_of(kept, name.lower())
 
     return Settings(setting("URL").rstrip("/"), setting("KEY"), setting("DATASET") or DEFAULT_DATASET)
 
@@ -44,6 +44,7 @@ def _kept() -> dict[str, Any]:
         return {}
 
 
-def is_set(value: str) -> bool:
-    """Whether a variable has a value. One that a client did not expand, `${…`, has none (contract: headers)."""
-    return bool(value.strip()) and not value.lstrip().startswith("${")
+def value_of(values: Mapping[str, Any], name: str) -> str:
+    """The variable's value, or an empty text. What a client did not expand, `${…`, is none (contract: headers)."""
+    value = text_of(values.get(name)).strip()
+    return "" if value.startswith("${") else value

@@ -25,20 +25,20 @@ class Busy(Exception):
     """Another process kept the lock for the whole time that one was ready to wait."""
 
 
+def folder() -> str:
+    """The folder's path, whether or not it is there."""
+    return os.environ.get("CTRLB_AGENT_HOME") or os.path.join(os.path.expanduser("~"), ".ctrlb-agent")
+
+
 def home() -> str:
     """The folder's path. It is made, with mode 0700, when it is not there."""
-    folder = os.environ.get("CTRLB_AGENT_HOME") or os.path.join(os.path.expanduser("~"), ".ctrlb-agent")
-    if not os.path.isdir(folder):
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-    return folder
+    return _made(folder())
 
 
 def path(*parts: str) -> str:
     """A path below the folder, whose parents are made."""
     whole = os.path.join(home(), *parts)
-    parent = os.path.dirname(whole)
-    if not os.path.isdir(parent):
-        os.makedirs(parent, mode=0o700, exist_ok=True)
+    _made(os.path.dirname(whole))
     return whole
 
 
@@ -111,3 +111,9 @@ def log(line: str) -> None:
             os.close(number)
     except OSError:
         return
+
+
+def _made(parent: str) -> str:
+    if not os.path.isdir(parent):
+        os.makedirs(parent, mode=0o700, exist_ok=True)
+    return parent

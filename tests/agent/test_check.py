@@ -3,7 +3,6 @@
 import json
 import os
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,8 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from ctrlb_agent import complaints
-from ctrlb_agent.connection import Connection
-from ctrlb_agent.edit_check.check import Conflict, answer_once, check_edit, printed, spellings
+from ctrlb_agent.edit_check.check import Conflict, answer_once, printed, spellings
 from ctrlb_agent.sessions.identity import Identity
 from tests.agent.hook_process import encoded, recorded, write_of
 from tests.agent.scripted_server import Behaviour, ScriptedServer, closes
@@ -34,8 +32,12 @@ class Check:
         lines = "\n".join(f"*** Add File: {path}\n+1" for path in paths)
         patch = f"*** Begin Patch\n{lines}\n*** End Patch"
         sent = recorded("codex", "PreToolUse-apply_patch", cwd=str(self.root), tool_input={"command": patch})
-        with closing(Connection(server.url, "a-key")) as connection:
-            return check_edit(sent, self.environ, "codex", connection, deadline_s)
+        return self.call(server, sent, deadline_s)
+
+    def call(self, server: ScriptedServer, sent: dict[str, Any], deadline_s: float = 5.0) -> bytes:
+        """What is printed before a tool call."""
+        environ = {**self.environ, "CTRLB_URL": server.url, "CTRLB_KEY": "a-key"}
+        return answer_once("codex", encoded(sent), environ, time.monotonic() + deadline_s)
 
     def output(self, server: ScriptedServer, *paths: str) -> dict[str, Any]:
         """The fields that the client reads."""
@@ -103,8 +105,7 @@ def test_a_path_that_nobody_can_claim_is_not_asked_for(checks: Check) -> None:
     long = "/".join(["d" * 200] * 25)
     with ScriptedServer(verdict()) as server:
         sent = write_of("new\nline.py", checks.root)
-        with closing(Connection(server.url, "a-key")) as connection:
-            assert check_edit(sent, checks.environ, "claude", connection, 5.0) == b""
+        assert checks.call(server, sent) == b""
         assert server.requests == []
         checks.edit(server, "tab\there.py", long, "good.py")
 
@@ -125,10 +126,10 @@ def test_a_linked_file_is_asked_for_under_every_name_it_has(tmp_path: Path) -> N
 def test_a_linked_checkout_and_the_real_one_ask_for_the_same(checks: Check) -> None:
     link = checks.root.parent / "link"
     link.symlink_to(checks.root)
-    with ScriptedServer(verdict()) as server, closing(Connection(server.url, "a-key")) as connection:
+    with ScriptedServer(verdict()) as server:
         for root in (checks.root, link):
             sent = write_of(root / "src" / "app.py", root, session_id=f"session-{root.name}")
-            check_edit(sent, checks.environ, "claude", connection, 5.0)
+            checks.call(server, sent)
 
     assert asked(server)[0] == asked(server)[1]
     assert asked(server)[0]["paths"] == ["src/app.py"]

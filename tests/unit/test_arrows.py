@@ -93,9 +93,12 @@ AGENT_MAY_IMPORT: dict[str, frozenset[str]] = {
     "transcripts": frozenset({"json_values", "paths"}),
     "redacting": frozenset({"state"}),
     "sessions": frozenset({"paths", "settings", "state"}),
-    "uploading": frozenset({"connection", "json_values", "redacting", "sessions", "settings", "state", "transcripts"}),
+    "uploading": frozenset(
+        {"calls", "connection", "json_values", "redacting", "sessions", "settings", "state", "transcripts"}
+    ),
     "edit_check": frozenset(
-        {"complaints", "connection", "hook", "json_values", "paths", "sessions", "settings", "state", "transcripts"}
+        {"calls", "complaints", "connection", "hook", "json_values", "paths"}
+        | {"sessions", "settings", "state", "transcripts"}
     ),
     "codex_setup": frozenset({"json_values", "settings", "state"}),
 }

@@ -14,7 +14,7 @@ from ctrlb_agent.codex_setup.codex_block import BEGIN, Refused
 from ctrlb_agent.codex_setup.codex_options import checked_url, codex_folder, options_of
 from ctrlb_agent.codex_setup.codex_program import BROKEN, CodexFailed
 from ctrlb_agent.codex_setup.toml_lines import BrokenToml
-from ctrlb_agent.settings import is_set, settings_of
+from ctrlb_agent.settings import settings_of, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,11 +35,9 @@ def main(arguments: Sequence[str]) -> int:
         if options.uninstall:
             return _uninstall(options, home)
         return _install(options, home, os.environ)
-    except (Refused, CodexFailed) as refused:
-        print(f"install.py: {refused}", file=sys.stderr)
-    except OSError as error:
+    except (Refused, CodexFailed, OSError) as error:
         print(f"install.py: {error}", file=sys.stderr)
-    return REFUSED
+        return REFUSED
 
 
 def _install(options: Options, home: str, environ: Mapping[str, str]) -> int:
@@ -106,9 +104,8 @@ def _changed(file: ConfigFile, change: Callable[[str], codex_config.Change]) -> 
 
 def _url(options: Options, environ: Mapping[str, str], file: ConfigFile) -> str:
     """The server's address: as given, set, kept, or in the block already. Raises Refused when there is none."""
-    kept = environ.get("CTRLB_AGENT_HOME") or os.path.expanduser("~/.ctrlb-agent")
-    exported = environ.get("CTRLB_URL", "")
-    url = options.url or (exported if is_set(exported) else "")
+    kept = state.folder()
+    url = options.url or value_of(environ, "CTRLB_URL")
     if not url and os.path.isdir(kept):
         url = settings_of(environ).url
     if not url:

@@ -11,8 +11,9 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ctrlb_agent import __version__
-from ctrlb_agent.command_line import calls, shown
+from ctrlb_agent import __version__, calls
+from ctrlb_agent.calls import MAX_CHECKED_PATHS
+from ctrlb_agent.command_line import shown
 from ctrlb_agent.command_line.place import Mistake, Place, acting, ask, named, reached
 from ctrlb_agent.connection import Unreachable
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 OK, REFUSED, ERROR = 0, 1, 2
-MAX_CHECKED_PATHS = 64  # contract, "Check paths before an edit"
 
 
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:

@@ -12,8 +12,7 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctrlb_agent import state
-from ctrlb_agent.command_line import calls
+from ctrlb_agent import calls, state
 from ctrlb_agent.connection import Connection, Unreachable, error_of
 from ctrlb_agent.json_values import list_of, object_of, parsed
 from ctrlb_agent.settings import Settings, settings_of
@@ -73,7 +72,7 @@ def _variables(environ: Mapping[str, str], settings: Settings) -> Iterator[Findi
 
 
 def _server(settings: Settings) -> Iterator[Finding]:
-    if not (settings.url and settings.key):
+    if not settings.are_complete:
         return
     try:
         answer = calls.settings().send(Connection(settings.url, settings.key), DEADLINE_S)

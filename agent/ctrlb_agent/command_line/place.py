@@ -9,13 +9,13 @@ from ctrlb_agent.connection import Connection, error_of
 from ctrlb_agent.json_values import object_in
 from ctrlb_agent.paths import relative_to
 from ctrlb_agent.sessions.identity import identity_of_session, root_of
-from ctrlb_agent.settings import Settings, is_set, settings_of
+from ctrlb_agent.settings import Settings, settings_of, value_of
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from ctrlb_agent.command_line.calls import Call
+    from ctrlb_agent.calls import Call
 
 DEADLINE_S = 15.0
 
@@ -37,8 +37,8 @@ def acting(arguments: argparse.Namespace, environ: Mapping[str, str], needs_agen
     """Who the command acts as. Raises Mistake when that is not known."""
     settings = reached(arguments, environ)
     session = identity_of_session(environ.get("CLAUDE_CODE_SESSION_ID", ""))
-    run = arguments.run or _variable(environ, "CTRLB_RUN") or (session.run if session else "")
-    agent = arguments.agent or _variable(environ, "CTRLB_AGENT") or (session.agent if session else "")
+    run = arguments.run or value_of(environ, "CTRLB_RUN") or (session.run if session else "")
+    agent = arguments.agent or value_of(environ, "CTRLB_AGENT") or (session.agent if session else "")
     if not run:
         raise Mistake("the run is not known: pass --run, or set CTRLB_RUN")
     if needs_agent and not agent:
@@ -84,8 +84,3 @@ def ask(place: Place, call: Call) -> dict[str, Any]:
     if said is None:
         raise Mistake(f"{place.settings.url} does not answer as CtrlB does: is the address right?")
     return said
-
-
-def _variable(environ: Mapping[str, str], name: str) -> str:
-    value = environ.get(name, "")
-    return value.strip() if is_set(value) else ""

@@ -11,11 +11,12 @@ import re
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
 
+from ctrlb_agent import calls
+from ctrlb_agent.calls import MAX_CHECKED_PATHS
 from ctrlb_agent.complaints import complain
 from ctrlb_agent.connection import Connection, Unreachable, error_of
-from ctrlb_agent.json_values import object_of, parsed
+from ctrlb_agent.json_values import object_in, object_of, parsed
 from ctrlb_agent.paths import relative_to
 from ctrlb_agent.sessions.identity import Identity, identity_of
 from ctrlb_agent.settings import settings_of
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
-MAX_PATHS = 64  # of one request, by the contract
+    from ctrlb_agent.connection import Answer
+
 MAX_PATH_CHARS = 4_096
 LATEST_US = 4_102_444_800_000_000  # 2100: a later lease is none
 MAX_TOLD_CHARS = 4_000  # of holders in a note: a longer one would be taken out of the model's sight
@@ -65,18 +67,19 @@ def answer(
 
     `give_up_s` is a time of the monotonic clock. Nothing is printed, or logged, where nobody has set up a server.
     """
-    try:
-        hook = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        complain(f"check: the hook's input is no JSON ({type(error).__name__})")
+    hook = object_in(data)
+    if hook is None:
+        complain("check: the hook's input is no JSON object")
         return b""
-    if not isinstance(hook, dict) or not _edited(hook):
+    edited = _edited(hook)
+    if not edited:
         return b""
     settings = settings_of(environ)
-    if not settings.url or not settings.key:
+    if not settings.are_complete:
         return b""
+    who = identity_of(hook, environ, client)
     with lend(settings.url, settings.key) as server:
-        return check_edit(hook, environ, client, server, give_up_s - time.monotonic())
+        return _checked(server, settings.dataset, who, list(spellings(who.root, edited)), give_up_s)
 
 
 def answer_once(client: str, data: bytes, environ: Mapping[str, str], give_up_s: float) -> bytes:
@@ -84,24 +87,13 @@ def answer_once(client: str, data: bytes, environ: Mapping[str, str], give_up_s:
     return answer(client, data, environ, give_up_s, lambda url, key: closing(Connection(url, key)))
 
 
-def check_edit(
-    hook: Mapping[str, Any], environ: Mapping[str, str], client: str, server: Connection, deadline_s: float
-) -> bytes:
-    """What the hook prints before the tool call: a denial, a note on who holds the files, or nothing.
-
-    One request asks for up to MAX_PATHS paths. When no verdict comes within `deadline_s` seconds it prints nothing.
-    """
-    give_up_s = time.monotonic() + deadline_s
-    edited = _edited(hook)
-    if not edited:
-        return b""
-    who = identity_of(hook, environ, client)
-    paths = list(spellings(who.root, edited))
-    asked = f"/ai/relay/{_quoted(settings_of(environ).dataset)}/runs/{_quoted(who.run)}/check"
+def _checked(server: Connection, dataset: str, who: Identity, paths: list[str], give_up_s: float) -> bytes:
+    """A denial, a note on who holds the files, or nothing. What is known is told when a later request fails."""
     allowed, conflicts = True, list[Conflict]()
     try:
-        for first in range(0, len(paths), MAX_PATHS):
-            verdict = _ask(server, asked, who, paths[first : first + MAX_PATHS], give_up_s)
+        for first in range(0, len(paths), MAX_CHECKED_PATHS):
+            asked = calls.check(dataset, who.run, who.agent, paths[first : first + MAX_CHECKED_PATHS], who.root)
+            verdict = _verdict(asked.send(server, give_up_s - time.monotonic()))
             allowed = allowed and verdict.allowed
             conflicts += verdict.conflicts
     except (Unreachable, NoVerdict) as error:
@@ -156,10 +148,8 @@ def told(who: Identity, held: list[Conflict], outcome: str) -> str:
     return " ".join(sentences)
 
 
-def _ask(server: Connection, asked: str, who: Identity, paths: list[str], give_up_s: float) -> Verdict:
-    """Ask for these paths. Raises Unreachable and NoVerdict."""
-    body = json.dumps({"agent": who.agent, "paths": paths, "cwd": who.root}).encode()
-    said = server.request("POST", asked, body, deadline_s=give_up_s - time.monotonic())
+def _verdict(said: Answer) -> Verdict:
+    """What the answer says. Raises NoVerdict."""
     if said.status != 200:
         raise NoVerdict(error_of(said))
     fields = object_of(parsed(said.body))
@@ -202,7 +192,3 @@ def _until(until_us: int) -> str:
 def _resource(one: Conflict) -> str:
     """What to claim: the path, unless it alone would be read as a name, such as that of a Makefile; then the key."""
     return one.path if one.key == f"path:{one.path}" and _LIKE_A_FILE.match(one.path) else one.key
-
-
-def _quoted(name: str) -> str:
-    return quote(name, safe="", errors="replace")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ctrlb_agent import state
 from ctrlb_agent.sessions import membership, names
 from ctrlb_agent.sessions.membership import Asked, Session
-from ctrlb_agent.settings import is_set
+from ctrlb_agent.settings import value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -122,8 +122,7 @@ def root_of(cwd: str) -> str:
 
 def variable_of(environ: Mapping[str, str], name: str) -> str:
     """The run id or agent id in the variable; an empty text when it has none, or what cannot be one."""
-    value = environ.get(name, "")
-    value = value.strip() if is_set(value) else ""
+    value = value_of(environ, name)
     fault = names.id_fault(value) if value else None
     if fault:
         state.log(f"identity: {name} is not used: it {fault}")

@@ -88,7 +88,7 @@ def run(argv: Sequence[str]) -> int:
     """Do what the command line says. 0 when all is uploaded, 2 when something is not; a summary says what."""
     options = _parsed(argv)
     settings = settings_of(os.environ)
-    if not options.dry_run and not (settings.url and settings.key):
+    if not options.dry_run and not settings.are_complete:
         print("not set up: there is no server address or no key; set CTRLB_URL and CTRLB_KEY", file=sys.stderr)
         return NOT_DONE
     clients = [client for client in ("claude", "codex") if getattr(options, client)] or ["claude", "codex"]

@@ -10,7 +10,7 @@ import re
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from ctrlb_agent import state
+from ctrlb_agent import calls, state
 from ctrlb_agent.connection import Answer, Connection, Unreachable, error_of
 from ctrlb_agent.uploading.batches import Row, body_of, shortened
 
@@ -63,7 +63,7 @@ class Sender:
     """Sends to one server until `give_up_s` on the monotonic clock."""
 
     def __init__(self, settings: Settings, give_up_s: float, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._path = f"/ai/sessions/{settings.dataset}/records"
+        self._path = calls.records_path(settings.dataset)
         self._connection = Connection(settings.url, settings.key)
         self._give_up_s = give_up_s
         self._sleep = sleep

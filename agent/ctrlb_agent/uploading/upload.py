@@ -163,7 +163,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         client, hook = arguments[0], json.loads(arguments[1])
         settings = settings_of(os.environ)
-        if settings.url and settings.key:
+        if settings.are_complete:
             _for_hook(client, hook, settings)
     except Exception as error:
         state.log(f"upload: {reason_of(error)}")

@@ -1,4 +1,4 @@
-"""The server's routes that the command line uses, each as the request to send."""
+"""The server's routes that the agents' side uses, each as the request to send."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctrlb_agent.connection import Answer, Connection
+
+MAX_CHECKED_PATHS = 64  # contract, "Check paths before an edit"
 
 
 class Call(NamedTuple):
@@ -37,7 +39,7 @@ def release(dataset: str, run: str, agent: str, resource: str, cwd: str, finishe
 
 
 def check(dataset: str, run: str, agent: str, paths: list[str], cwd: str) -> Call:
-    """Ask whether another agent holds one of at most 64 files."""
+    """Ask whether another agent holds one of at most MAX_CHECKED_PATHS files."""
     return Call("POST", f"{_run(dataset, run)}/check", {"agent": agent, "paths": paths, "cwd": cwd})
 
 
@@ -61,6 +63,11 @@ def search(dataset: str, term: str, fields: Mapping[str, Any]) -> Call:
     return Call("GET", f"/ai/sessions/{_part(dataset)}/search?{_query({'term': term, **fields})}")
 
 
+def records_path(dataset: str) -> str:
+    """Where rows are uploaded, in a body that is not made of one JSON object as the others are."""
+    return f"/ai/sessions/{_part(dataset)}/records"
+
+
 def settings() -> Call:
     """The workspace's Relay settings."""
     return Call("GET", "/ai/relay/settings")
@@ -71,7 +78,7 @@ def _run(dataset: str, run_id: str) -> str:
 
 
 def _part(text: str) -> str:
-    return quote(text, safe="")
+    return quote(text, safe="", errors="replace")
 
 
 def _query(fields: Mapping[str, Any]) -> str:
