@@ -64,7 +64,7 @@ def main(arguments: "list[str]") -> None:
         client, event = arguments
         _end_in(TOTAL_S)
         data = _read_stdin()
-        printed = before_tool(client, event, data) if event == "PreToolUse" else other_event(client, event, data)
+        printed = before_tool(client, data) if event == "PreToolUse" else other_event(client, event, data)
         _signal.setitimer(_signal.ITIMER_REAL, 0)
         _print(printed)
     except BaseException as error:
@@ -72,9 +72,9 @@ def main(arguments: "list[str]") -> None:
     posix._exit(0)
 
 
-def before_tool(client: str, event: str, data: bytes) -> bytes:
+def before_tool(client: str, data: bytes) -> bytes:
     """What to print before a tool call: what the background process says, else what is found out here."""
-    said = ask_daemon(client, event, data)
+    said = ask_daemon(client, data)
     if said[:1] == ACK:
         length, newline, answer = said[1:].partition(b"\n")
         if newline and length == str(len(answer)).encode():
@@ -99,7 +99,7 @@ def other_event(client: str, event: str, data: bytes) -> bytes:
     return session_hooks.run(client, event, hook, _environ()) if isinstance(hook, dict) else b""
 
 
-def ask_daemon(client: str, event: str, data: bytes) -> bytes:
+def ask_daemon(client: str, data: bytes) -> bytes:
     """What the background process says: ACK, then the length of the answer, a line break and the answer; or DECLINED.
 
     Less when it is not there, or dies, or has said nothing for ACK_S seconds. Raises nothing.
@@ -112,7 +112,7 @@ def ask_daemon(client: str, event: str, data: bytes) -> bytes:
         owned = posix.stat(".")
         if owned.st_uid != posix.geteuid() or owned.st_mode & 0o022:
             return DECLINED  # anybody could listen there
-        return _exchange(client, event, data) if len(data) <= MAX_MESSAGE_BYTES else DECLINED
+        return _exchange(client, data) if len(data) <= MAX_MESSAGE_BYTES else DECLINED
     except OSError:
         return b""
     finally:
@@ -120,13 +120,13 @@ def ask_daemon(client: str, event: str, data: bytes) -> bytes:
             posix.fchdir(here)
 
 
-def _exchange(client: str, event: str, data: bytes) -> bytes:
+def _exchange(client: str, data: bytes) -> bytes:
     said = b""
     daemon = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     daemon.settimeout(ACK_S)
     daemon.connect(SOCKET)
     try:
-        daemon.sendall(message(client, event, data, posix.environ))
+        daemon.sendall(message(client, data, posix.environ))
         while len(said) < MAX_SAID_BYTES:
             chunk = daemon.recv(CHUNK_BYTES)
             if not chunk:
@@ -140,12 +140,12 @@ def _exchange(client: str, event: str, data: bytes) -> bytes:
     return said
 
 
-def message(client: str, event: str, data: bytes, environ: "dict[bytes, bytes]") -> bytes:
+def message(client: str, data: bytes, environ: "dict[bytes, bytes]") -> bytes:
     """What the background process is sent: fields that end with a NUL, an empty one, and the hook's input.
 
-    The fields: client, event, the seconds that are left, the length of the input, and the variables, as NAME=value.
+    The fields: client, the seconds that are left, the length of the input, and the variables, as NAME=value.
     """
-    fields = [client.encode(), event.encode(), b"%.3f" % (STARTED_S + TOTAL_S - time.monotonic()), b"%d" % len(data)]
+    fields = [client.encode(), b"%.3f" % (STARTED_S + TOTAL_S - time.monotonic()), b"%d" % len(data)]
     for name, value in environ.items():
         variable = name + b"=" + value
         if variable.startswith(SENT_ALONG) or name.upper() in OF_CONNECTIONS:

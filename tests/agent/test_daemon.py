@@ -214,7 +214,7 @@ def test_a_slow_server_keeps_only_the_hook_that_asks_it(machine: Machine) -> Non
 
 def test_what_no_hook_sends_does_no_harm(machine: Machine) -> None:
     pid = machine.start_daemon()
-    good = hook.message("claude", "PreToolUse", b"{}", {})
+    good = hook.message("claude", b"{}", {})
     for sent in (
         b"",
         b"\0",
@@ -222,14 +222,14 @@ def test_what_no_hook_sends_does_no_harm(machine: Machine) -> None:
         b"GET / HTTP/1.1\r\n\r\n",
         os.urandom(100_000),
         b"x" * (daemon.MAX_HEAD_BYTES + 100_000),
-        b"claude\0PreToolUse\x00soon\x002\0\0{}",
-        b"claude\0PreToolUse\x000.5\0-2\0\0{}",
-        b"claude\0PreToolUse\x000.5\x0099999999999\0\0{}",
-        b"claude\0PreToolUse\x00nan\x002\0\0{}",
-        b"\xff\xfe\0\xff\x001\x002\0\0{}",
+        b"claude\x00soon\x002\0\0{}",
+        b"claude\x000.5\0-2\0\0{}",
+        b"claude\x000.5\x0099999999999\0\0{}",
+        b"claude\x00nan\x002\0\0{}",
+        b"\xff\xfe\x001\x002\0\0{}",
         good[:-1],
         good + b"more",
-        hook.message("claude", "PreToolUse", b"[" * 1_000_000, {}),
+        hook.message("claude", b"[" * 1_000_000, {}),
     ):
         with machine.connection() as caller:
             try:

@@ -143,7 +143,7 @@ def test_what_a_hook_sends_along_is_what_is_needed_and_no_more() -> None:
         b"https_proxy": b"http://proxy",
         b"CODEX_HOME": b"",
     }
-    sent = hook.message("codex", "PreToolUse", b"{}\0\0", environ)
+    sent = hook.message("codex", b"{}\0\0", environ)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(sent)

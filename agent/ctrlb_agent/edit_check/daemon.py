@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ctrlb_agent import hook, state
 from ctrlb_agent.complaints import complain
-from ctrlb_agent.connection import Connection
+from ctrlb_agent.connection import Connection, remaining_s
 from ctrlb_agent.edit_check import check
 
 if TYPE_CHECKING:
@@ -187,42 +187,33 @@ def listening() -> Iterator[socket.socket]:
 
 
 def read_message(connection: socket.socket) -> Message | None:
-    """The hook's message, or None when it is no message, is too long, or has not come within READ_S seconds."""
+    """The hook's message, or None when it is none or is too long. Raises OSError when it has not come in READ_S."""
     give_up_s = time.monotonic() + READ_S
-    received = bytearray()
-    head_length, length = -1, 0
-    while head_length < 0 or len(received) < head_length + length:
-        left_s = give_up_s - time.monotonic()
-        if left_s <= 0:
+    received = b""
+    while b"\0\0" not in received:
+        if len(received) > MAX_HEAD_BYTES:
             return None
-        connection.settimeout(left_s)
-        chunk = connection.recv(hook.CHUNK_BYTES)
-        if not chunk:
-            return None
-        received += chunk
-        if head_length < 0:
-            head_length = received.find(b"\0\0") + 2 if b"\0\0" in received else -1
-            if head_length < 0 and len(received) > MAX_HEAD_BYTES:
-                return None
-            if head_length >= 0:
-                try:
-                    length = int(bytes(received[:head_length]).split(b"\0")[3])
-                except (ValueError, IndexError):
-                    return None
-                if not 0 <= length <= hook.MAX_MESSAGE_BYTES:
-                    return None
-    return _message(bytes(received[: head_length - 2]), bytes(received[head_length : head_length + length]))
-
-
-def _message(head: bytes, data: bytes) -> Message | None:
-    client, _, left, _, *variables = head.split(b"\0")
+        received += _chunk(connection, give_up_s)
+    head, _, data = received.partition(b"\0\0")
     try:
-        left_s = float(left)
+        client, left, length, *variables = head.split(b"\0")
+        left_s, size = float(left), int(length)
     except ValueError:
         return None
-    pairs = (variable.partition(b"=") for variable in variables)
-    environ = {name: value for name, _, value in pairs}
-    return Message(client.decode("utf-8", "replace"), min(left_s, hook.TOTAL_S), environ, data)
+    if not 0 <= size <= hook.MAX_MESSAGE_BYTES:
+        return None
+    while len(data) < size:
+        data += _chunk(connection, give_up_s)
+    environ = {name: value for name, _, value in (variable.partition(b"=") for variable in variables)}
+    return Message(client.decode("utf-8", "replace"), min(left_s, hook.TOTAL_S), environ, data[:size])
+
+
+def _chunk(connection: socket.socket, give_up_s: float) -> bytes:
+    connection.settimeout(remaining_s(give_up_s))
+    chunk = connection.recv(hook.CHUNK_BYTES)
+    if not chunk:
+        raise ConnectionError("the hook has gone")
+    return chunk
 
 
 def connection_variables(environ: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
