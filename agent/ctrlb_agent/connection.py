@@ -49,7 +49,6 @@ class Connection:
         *,
         deadline_s: float,
         gzipped: bool = False,
-        headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Send one request and read its answer within `deadline_s` seconds. Raises Unreachable.
 
@@ -57,7 +56,7 @@ class Connection:
         """
         give_up_s = time.monotonic() + deadline_s
         try:
-            return self._on_kept_or_new(method, path, body, self._headers(body, gzipped, headers), give_up_s)
+            return self._on_kept_or_new(method, path, body, self._headers(body, gzipped), give_up_s)
         except (http.client.HTTPException, OSError, ValueError) as error:
             self.close()
             raise Unreachable(reason_of(error, self.url)) from error
@@ -68,8 +67,8 @@ class Connection:
             self._open.close()
             self._open = None
 
-    def _headers(self, body: bytes | None, gzipped: bool, more: Mapping[str, str] | None) -> dict[str, str]:
-        headers = {"Accept": "application/json", "User-Agent": f"ctrlb-agent/{__version__}", **(more or {})}
+    def _headers(self, body: bytes | None, gzipped: bool) -> dict[str, str]:
+        headers = {"Accept": "application/json", "User-Agent": f"ctrlb-agent/{__version__}"}
         if self.key:
             headers["Authorization"] = f"Bearer {self.key}"
         if body is not None:
@@ -95,7 +94,7 @@ class Connection:
             self._open = opened(self.url, remaining_s(give_up_s))
         connection = self._open
         connection.response_class = _by(give_up_s)
-        self._set_timeout(give_up_s)
+        connection.sock.settimeout(remaining_s(give_up_s))
         connection.request(method, urlsplit(self.url).path + path, body=body, headers=dict(headers))
         response = connection.getresponse()
         if response.length is None and not response.chunked:
@@ -104,10 +103,6 @@ class Connection:
         if response.will_close:
             self.close()
         return Answer(response.status, content, _seconds(response.getheader("Retry-After")))
-
-    def _set_timeout(self, give_up_s: float) -> None:
-        if self._open is not None and self._open.sock is not None:
-            self._open.sock.settimeout(remaining_s(give_up_s))
 
 
 class _Timed(io.RawIOBase):
