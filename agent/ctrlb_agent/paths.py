@@ -1,4 +1,4 @@
-"""How an agent that claims a file would spell its path.
+"""How an agent that claims a file would spell its path: relative to the root of its checkout.
 
 Only the disk knows what a link leads to, and whether it tells `Repo` from `repo`: so it is asked.
 """
@@ -31,6 +31,23 @@ def relative_to(root: str, path: str, ignores_case: Callable[[str], bool] | None
     if folds:
         inside = spelled_on_disk(root, inside)
     return f"./{inside}" if ":" in inside.partition("/")[0] else inside  # else `name:x/y` would be read as a name
+
+
+def root_of(cwd: str) -> str:
+    """The real path of the nearest folder at or above `cwd` that has a `.git`; of `cwd` itself when there is none.
+
+    Where the disk ignores case it is spelled as on the disk, so that all who mean one checkout name it alike.
+    """
+    real = os.path.realpath(cwd or ".")
+    if disk_ignores_case(real):
+        real = "/" + spelled_on_disk("/", real[1:])
+    folder = real
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return real
+        folder = parent
+    return folder
 
 
 def real_place(path: str) -> str:

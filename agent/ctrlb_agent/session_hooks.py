@@ -117,7 +117,7 @@ def finish(client: str, event: str, hook: Mapping[str, Any], environ: Mapping[st
     identity.identity_of(hook, environ, client)
     upload = _tried("the upload", lambda: _start_upload(client, hook)) if _is_set_up(environ) else None
     if event == "SessionEnd":
-        _tried("the session's end", lambda: identity.end(hook, environ))
+        _tried("the session's end", lambda: identity.end(hook, environ, client))
     if upload is not None:
         _tried("the upload", lambda: _wait(upload, give_up_s))
 

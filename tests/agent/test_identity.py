@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from ctrlb_agent import state
+from ctrlb_agent.paths import root_of
 from ctrlb_agent.sessions import identity, names
-from ctrlb_agent.sessions.identity import Identity, identity_of, identity_of_session, join_run, root_of
-from tests.agent.sessions import CLAUDE, hook, start
+from ctrlb_agent.sessions.identity import Identity, identity_of, identity_of_session, join_run
+from tests.agent.sessions import CLAUDE, end, hook, start
 
 
 def test_agents_of_one_checkout_share_a_readable_run_and_have_ids_of_their_own(checkout: Path) -> None:
@@ -82,7 +83,7 @@ def test_a_variable_that_appears_later_is_followed_at_once(checkout: Path) -> No
 
 def test_clear_hands_the_identity_to_the_next_session_of_the_process(checkout: Path) -> None:
     before = start("one", checkout)
-    identity.end(hook("one", checkout, "SessionEnd", reason="clear"), CLAUDE)
+    end("one", checkout, "clear")
     assert start("two", checkout, "clear") == before
     assert start("three", checkout).agent != before.agent
     assert identity_of_session("one") == before, "what it said is still to be uploaded"
@@ -90,20 +91,20 @@ def test_clear_hands_the_identity_to_the_next_session_of_the_process(checkout: P
 
 def test_a_cleared_session_that_acts_again_keeps_its_identity_from_the_next(checkout: Path) -> None:
     before = start("one", checkout)
-    identity.end(hook("one", checkout, "SessionEnd", reason="clear"), CLAUDE)
+    end("one", checkout, "clear")
     assert identity_of(hook("one", checkout, "PreToolUse"), CLAUDE, "claude") == before
     assert identity_of(hook("two", checkout, "UserPromptSubmit"), CLAUDE, "claude").agent != before.agent
 
 
 def test_a_session_that_ended_comes_back_as_itself(checkout: Path) -> None:
     before = start("one", checkout)
-    identity.end(hook("one", checkout, "SessionEnd", reason="other"), CLAUDE)
+    end("one", checkout)
     assert start("one", checkout, "resume") == before
 
 
 def test_a_session_that_comes_back_joins_the_run_that_began_meanwhile(checkout: Path) -> None:
     before = start("one", checkout)
-    identity.end(hook("one", checkout, "SessionEnd", reason="other"), CLAUDE)
+    end("one", checkout)
     meanwhile = start("two", checkout)
     assert meanwhile.run != before.run
     assert start("one", checkout, "resume") == before._replace(run=meanwhile.run)
@@ -111,7 +112,7 @@ def test_a_session_that_comes_back_joins_the_run_that_began_meanwhile(checkout: 
 
 def test_hooks_that_come_after_the_end_bring_nobody_back(checkout: Path) -> None:
     before = start("one", checkout)
-    identity.end(hook("one", checkout, "SessionEnd", reason="other"), CLAUDE)
+    end("one", checkout)
     for event in ("Stop", "SubagentStop", "SessionEnd"):
         assert identity_of(hook("one", checkout, event), CLAUDE, "claude") == before
     assert start("two", checkout).run != before.run
@@ -123,7 +124,7 @@ def test_whoever_joins_a_run_stays_in_it_over_resume_until_a_variable_says_other
     joined = join_run(hook("one", checkout, "UserPromptExpansion"), environ, "claude", "run-9")
     assert joined == before._replace(run="run-9")
     assert identity_of(hook("one", checkout, "PreToolUse"), environ, "claude") == joined
-    identity.end(hook("one", checkout, "SessionEnd", reason="other"), environ)
+    end("one", checkout, environ=environ)
     assert start("one", checkout, "resume", environ=environ) == joined
     assert start("one", checkout, "resume", environ=CLAUDE) == joined
     assert start("one", checkout, "resume", environ={**CLAUDE, "CTRLB_RUN": "weekly"}).run == "weekly"
@@ -194,12 +195,12 @@ def test_what_is_kept_of_old_sessions_is_bounded(checkout: Path, monkeypatch: py
     monkeypatch.setattr(identity, "MAX_SESSIONS", 5)
     for number in range(8):
         start(f"session-{number}", checkout)
-        identity.end(hook(f"session-{number}", checkout, "SessionEnd", reason="other"), CLAUDE)
+        end(f"session-{number}", checkout)
         os.utime(state.path("sessions", f"session-{number}.json"), (number + 1e9, number + 1e9 + 0.5))
     monkeypatch.setattr(identity, "KEPT_S", float("inf"))
     for number in range(8, 20):
         start(f"session-{number}", checkout)
-        identity.end(hook(f"session-{number}", checkout, "SessionEnd", reason="other"), CLAUDE)
+        end(f"session-{number}", checkout)
     kept = sorted(path.name for path in Path(state.path("sessions")).iterdir())
     assert kept == [f"session-{number}.json" for number in range(15, 20)]
 

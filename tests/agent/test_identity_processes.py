@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from ctrlb_agent.sessions import identity, processes
+from ctrlb_agent.sessions import processes
 from ctrlb_agent.sessions.identity import Identity
 from tests.agent.programs import AGENT, PYTHON
-from tests.agent.sessions import CLAUDE, Hook, hook, start
+from tests.agent.sessions import CLAUDE, Hook, end, hook, start
 
 
 def test_the_end_of_one_of_two_clients_in_a_session_does_not_end_it(checkout: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
         before = start("one", checkout, environ={"CLAUDE_PID": str(other.pid)})
-        identity.end(hook("one", checkout, "SessionEnd", reason="other"), CLAUDE)
+        end("one", checkout)
         assert start("two", checkout).run == before.run
         other.kill()
 
@@ -35,7 +35,7 @@ def test_a_client_that_does_not_say_its_process_is_found_by_its_name(tmp_path: P
     client = tmp_path / "codex"
     client.symlink_to("/bin/sh")
     (tmp_path / "hook.py").write_text(
-        "from ctrlb_agent.sessions import processes\nprint(processes.client_pid({}, 'codex'))\n"
+        "from ctrlb_agent.sessions import processes\nprint(processes.client_pid('codex'))\n"
     )
     script = 'echo $$; sh -c \'"$PYTHON" "$HOOK"; :\'; :'
     environ = {**os.environ, "PYTHONPATH": str(AGENT), "PYTHON": PYTHON, "HOOK": str(tmp_path / "hook.py")}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctrlb_agent.connection import Connection, error_of
 from ctrlb_agent.json_values import object_in
-from ctrlb_agent.paths import relative_to
-from ctrlb_agent.sessions.identity import identity_of_session, root_of
+from ctrlb_agent.paths import relative_to, root_of
+from ctrlb_agent.sessions.identity import identity_of_session
 from ctrlb_agent.settings import Settings, settings_of, value_of
 
 if TYPE_CHECKING:

@@ -13,8 +13,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctrlb_agent import state
-from ctrlb_agent.sessions import membership, names
+from ctrlb_agent.paths import root_of
+from ctrlb_agent.sessions import membership, names, processes
 from ctrlb_agent.sessions.membership import Asked, Session
+from ctrlb_agent.sessions.processes import is_running
 from ctrlb_agent.settings import value_of
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def identity_of(hook: Mapping[str, Any], environ: Mapping[str, str], client: str
     if not asked.session_id:
         return _unkept(asked)
     try:
-        return _identity(_decided(lambda sessions, now_s: membership.placed(sessions, asked, now_s, _is_running)))
+        return _identity(_decided(lambda sessions, now_s: membership.placed(sessions, asked, now_s, is_running)))
     except OSError as error:
         state.log(f"identity: the session's could not be kept ({error})")
         return _identity(known) if known else _unkept(asked)
@@ -77,47 +79,27 @@ def join_run(hook: Mapping[str, Any], environ: Mapping[str, str], client: str, r
         raise ValueError("the hook names no session")
 
     def decide(sessions: dict[str, Session], now_s: float) -> list[Session]:
-        session, *over = membership.placed(sessions, asked, now_s, _is_running)
+        session, *over = membership.placed(sessions, asked, now_s, is_running)
         return [membership.joined(sessions, session, run, asked), *over]
 
     return _identity(_decided(decide))
 
 
-def end(hook: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+def end(hook: Mapping[str, Any], environ: Mapping[str, str], client: str) -> None:
     """Note that the session is over, so that its checkout's run may end. `/clear` only hands its identity on."""
-    asked = _asked(hook, environ, "")
+    asked = _asked(hook, environ, client)
     known = _kept(asked.session_id)
     if known is None:
         return
-    asked = _asked(hook, environ, known.client)
     reason = str(hook.get("reason"))
     try:
         _decided(
             lambda sessions, now_s: [
-                membership.ended(sessions.get(known.session_id, known), asked, reason, now_s, _is_running)
+                membership.ended(sessions.get(known.session_id, known), asked, reason, now_s, is_running)
             ]
         )
     except OSError as error:
         state.log(f"identity: the end of a session could not be kept ({error})")
-
-
-def root_of(cwd: str) -> str:
-    """The real path of the nearest folder at or above `cwd` that has a `.git`; of `cwd` itself when there is none.
-
-    Where the disk ignores case it is spelled as on the disk, so that all who mean one checkout name it alike.
-    """
-    from ctrlb_agent.paths import disk_ignores_case, spelled_on_disk
-
-    real = os.path.realpath(cwd or ".")
-    if disk_ignores_case(real):
-        real = "/" + spelled_on_disk("/", real[1:])
-    folder = real
-    while not os.path.lexists(os.path.join(folder, ".git")):
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return real
-        folder = parent
-    return folder
 
 
 def variable_of(environ: Mapping[str, str], name: str) -> str:
@@ -130,7 +112,10 @@ def variable_of(environ: Mapping[str, str], name: str) -> str:
 
 
 def _asked(hook: Mapping[str, Any], environ: Mapping[str, str], client: str) -> Asked:
-    """What the hook says, without what costs time to find out: `_with_place` adds that."""
+    """What the hook says, without what costs time to find out: `_with_place` adds that.
+
+    Claude Code's variable is no word of Codex's, which may have been started from a shell of Claude Code's.
+    """
     said = environ.get("CLAUDE_PID", "") if client == "claude" else ""
     return Asked(
         session_id=_writable(str(hook.get("session_id") or "")),
@@ -148,10 +133,8 @@ def _asked(hook: Mapping[str, Any], environ: Mapping[str, str], client: str) -> 
 
 def _with_place(asked: Asked, hook: Mapping[str, Any], environ: Mapping[str, str]) -> Asked:
     """With the root and the client's process. Claude Code names the project, whatever folder its shell is in by now."""
-    from ctrlb_agent.sessions import processes
-
     project = environ.get("CLAUDE_PROJECT_DIR", "") if asked.client == "claude" else ""
-    pid = asked.pid or processes.client_pid(environ, asked.client)
+    pid = asked.pid or processes.client_pid(asked.client)
     return asked._replace(
         root=root_of(project or str(hook.get("cwd") or "")),
         pid=pid,
@@ -164,7 +147,7 @@ def _unkept(asked: Asked) -> Identity:
     run = asked.run
     if not run and not asked.session_id:
         with suppress(OSError):
-            live = [one for one in _all().values() if membership.is_live(one, time.time(), _is_running)]
+            live = [one for one in _all().values() if membership.is_live(one, time.time(), is_running)]
             run = membership.checkout_run(live, asked.host, asked.root)
     key = asked.session_id or asked.root
     made = f"{names.agent_name(asked.client, key)}-{names.digest(key)[:4]}"  # nobody tells whether it is taken
@@ -198,7 +181,7 @@ def _forget_old(sessions: Mapping[str, Session], now_s: float) -> None:
     newest_first = sorted(sessions.values(), key=lambda session: -session.seen_s)
     for place, session in enumerate(newest_first, 1):
         old = place >= MAX_SESSIONS or now_s - session.seen_s > KEPT_S
-        if old and not membership.is_live(session, now_s, _is_running):
+        if old and not membership.is_live(session, now_s, is_running):
             with suppress(OSError):
                 os.unlink(_file(session.session_id))
 
@@ -252,12 +235,6 @@ def _file(session_id: str) -> str:
 def _writable(text: str) -> str:
     """The text without what no file can hold: half a pair of surrogates, which JSON can."""
     return text.encode("utf-8", "replace").decode()
-
-
-def _is_running(pid: int, started: str) -> bool:
-    from ctrlb_agent.sessions import processes
-
-    return processes.is_running(pid, started)
 
 
 def _identity(session: Session) -> Identity:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ctrlb_agent.sessions.names import agent_name, new_run
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -160,8 +162,6 @@ def _run_of(
         return shared, BY_CHECKOUT
     if before and at_home:
         return before.run, BY_CHECKOUT
-    from ctrlb_agent.sessions.names import new_run
-
     return new_run(asked.host, asked.root, now_s, (other.run for other in others)), BY_CHECKOUT
 
 
@@ -172,8 +172,6 @@ def _agent_of(before: Session | None, asked: Asked, run: str, others: list[Sessi
     in_run = [other for other in others if other.run == run]
     if before and before.agent not in {one.agent for one in in_run if before.run != run or not one.ended_s}:
         return before.agent
-    from ctrlb_agent.sessions.names import agent_name
-
     return agent_name(asked.client, asked.session_id, (other.agent for other in in_run))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ def id_fault(value: str) -> str | None:
 
 def new_run(host: str, root: str, now_s: float, taken: Iterable[str]) -> str:
     """A run id that says where and when (UTC) it began: `app-3f9c2a-20261130-084000`."""
-    import time
-
     first = f"{lasting_run(host, root)}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now_s))}"
     return _numbered(first, frozenset(taken))
 

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MAX_ANCESTORS = 12
 PS_WAIT_S = 1.0
 
 
-def client_pid(environ: Mapping[str, str], client: str) -> int:
-    """The process id of the client that runs this hook, as it says or as the nearest ancestor of its name; or 0.
-
-    Claude Code's variable is no word of Codex's, which may have been started from a shell of Claude Code's.
-    """
-    said = environ.get("CLAUDE_PID", "") if client == "claude" else ""
-    if said.isdecimal() and int(said) > 1:
-        return int(said)
+def client_pid(client: str) -> int:
+    """The process id of the client that runs this hook: the nearest ancestor of its name; 0 when there is none."""
     pid = os.getppid()
     for _ in range(MAX_ANCESTORS):
         if pid <= 1:

@@ -11,6 +11,8 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ctrlb_agent import state
 from ctrlb_agent.json_values import object_of, parsed, text_of
+from ctrlb_agent.paths import root_of
+from ctrlb_agent.sessions.identity import identity_of_session
 from ctrlb_agent.transcripts.rows import About, row
 from ctrlb_agent.uploading import cursor
 from ctrlb_agent.uploading.batches import Row, Unwritable, row_of
@@ -63,8 +65,6 @@ def parser_of(client: str) -> Parser:
 
 def about_of(path: str, parser: Parser) -> About:
     """What is known of all rows of the file. Of a session that no hook has seen, the run and the agent are empty."""
-    from ctrlb_agent.sessions.identity import identity_of_session, root_of
-
     owner = parser.about_file(path)
     known = (identity_of_session(owner.parent_session) if owner.agent_id else None) or identity_of_session(
         owner.session_id
