@@ -6,6 +6,7 @@ of 1.1 the inline tables on several lines. It reads values but does not judge ev
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, NamedTuple
 
@@ -69,8 +70,6 @@ def statements_of(text: str) -> list[Statement]:
 
 def quoted(text: str) -> str:
     """The text as a TOML string in double quotes."""
-    import json
-
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

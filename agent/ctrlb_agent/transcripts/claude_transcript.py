@@ -12,6 +12,7 @@ first memory of a file, `first_memory`, says how far they go and who the parent 
 from __future__ import annotations
 
 import os
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from ctrlb_agent.json_values import list_of, object_of, text_of
@@ -21,6 +22,7 @@ from ctrlb_agent.transcripts.rows import (
     as_json,
     body_of,
     clean_id,
+    clean_name,
     clean_text,
     moment_us,
     number_of,
@@ -109,8 +111,6 @@ def _about_line(about: About, line: Mapping[str, Any], memory: dict[str, Any]) -
 
 def _is_repeated(line: Mapping[str, Any], memory: dict[str, Any]) -> bool:
     """Whether one of the lines just before was this one, word by word."""
-    import zlib
-
     uuid = clean_id(line.get("uuid"))
     if not uuid:
         return False
@@ -124,7 +124,7 @@ def _blocks(
     line: Mapping[str, Any], number: int, about: About, moment: int | None, memory: dict[str, Any]
 ) -> list[dict[str, Any]]:
     message = object_of(line.get("message"))
-    cwd = clean_text(line.get("cwd")).replace("\0", "")
+    cwd = clean_name(line.get("cwd"))
     common = {
         "timestamp_us": moment,
         "role": text_of(message.get("role")) or line["type"],

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from ctrlb_agent.json_values import list_of, object_of, parsed, text_of
 from ctrlb_agent.transcripts import edits
@@ -17,7 +18,7 @@ from ctrlb_agent.transcripts.rows import (
     as_json,
     body_of,
     clean_id,
-    clean_text,
+    clean_name,
     paths_column,
     shell_text,
     tool_command,
@@ -132,7 +133,7 @@ def item_rows(item: dict[str, Any], root: str, memory: dict[str, Any]) -> list[F
 
 def kept(value: Any) -> str:
     """The name of a folder, branch or model as it is kept in the memory."""
-    return clean_text(value).replace("\0", "")[:MAX_CWD_CHARS]
+    return clean_name(value)[:MAX_CWD_CHARS]
 
 
 def _said(item: dict[str, Any]) -> list[Fields] | None:
@@ -238,11 +239,9 @@ def _image_generation(item: dict[str, Any], cwd: str, root: str) -> tuple[Fields
 
 def _inside(cwd: str, place: Any) -> str:
     """The folder of a call, which may be relative to the session's, or a file URL."""
-    text = clean_text(place).replace("\0", "")
+    text = clean_name(place)
     if text.startswith("file://"):
-        from urllib.parse import unquote
-
-        text = clean_text(unquote(text[len("file://") :])).replace("\0", "")
+        text = clean_name(unquote(text[len("file://") :]))
     return os.path.join(cwd, text) if text else cwd
 
 

@@ -8,10 +8,12 @@ the contract's "Upload session records".
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import math
 import os
 import re
+import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctrlb_agent.json_values import object_of, text_of
@@ -93,12 +95,12 @@ def row(about: About, harness: str, number: int, block_idx: int, **fields: Any) 
     for name in _IDS:
         made[name] = clean_id(made[name])
     for name in _NAMES:
-        made[name] = _cut(clean_text(made[name]).replace("\0", ""), MAX_NAME_CHARS)
+        made[name] = _cut(clean_name(made[name]), MAX_NAME_CHARS)
     for name in _NUMBERS:
         made[name] = number_of(made[name])
     for name in _TEXTS:
         made[name] = clean_text(made[name])
-    made["cwd"] = _cut(clean_text(made["cwd"]).replace("\0", ""), MAX_CWD_CHARS)
+    made["cwd"] = _cut(clean_name(made["cwd"]), MAX_CWD_CHARS)
     return made if timestamp_us is None else {"_timestamp": timestamp_us, **made}
 
 
@@ -108,6 +110,11 @@ def clean_id(value: Any) -> str:
     if not text.isprintable():
         text = "".join(char if char.isprintable() else "_" for char in text)
     return _cut(text, MAX_ID_CHARS)
+
+
+def clean_name(value: Any) -> str:
+    """The text as the name of a folder, a branch or the like: clean, and without NULs, which none has."""
+    return clean_text(value).replace("\0", "")
 
 
 def clean_text(value: Any) -> str:
@@ -205,8 +212,6 @@ def shell_text(words: list[Any]) -> str:
     texts = [word for word in words if isinstance(word, str)]
     if len(texts) == 3 and os.path.basename(texts[0]) in SHELLS and texts[1] in ("-c", "-lc"):
         return texts[2]
-    import shlex
-
     return shlex.join(texts)
 
 
@@ -227,8 +232,6 @@ def paths_column(paths: list[str], root: str) -> str:
 def _cut(text: str, most: int) -> str:
     if len(text) <= most:
         return text
-    import hashlib
-
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_HASH_CHARS]
     return f"{text[: most - _HASH_CHARS - 1]}~{digest}"
 
