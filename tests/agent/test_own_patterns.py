@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctrlb_agent.redacting import user_patterns
-from ctrlb_agent.redacting.redaction import own_patterns, redact, redact_row
+from ctrlb_agent.redacting.redaction import redact, redact_row
 from ctrlb_agent.redacting.secret_formats import REDACTED
-from ctrlb_agent.redacting.user_patterns import OwnPattern
+from ctrlb_agent.redacting.user_patterns import OwnPattern, read_patterns
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ class PatternsFile:
     def __call__(self, *lines: str) -> tuple[OwnPattern, ...]:
         """The patterns of a file with these lines."""
         (self._home / "redact.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        return own_patterns()
+        return read_patterns()
 
     def log(self) -> str:
         file = self._home / "agent.log"
@@ -40,7 +40,7 @@ class PatternsFile:
 
 
 def test_without_a_file_there_are_none(agent_home: Path) -> None:
-    assert own_patterns() == ()
+    assert read_patterns() == ()
 
 
 def test_what_a_pattern_matches_is_replaced(patterns_of: PatternsFile) -> None:
@@ -85,7 +85,7 @@ def test_a_line_that_is_no_pattern_is_logged_by_its_number_and_left_out(patterns
 def test_a_file_that_is_no_text_is_taken_as_far_as_it_goes(patterns_of: PatternsFile, agent_home: Path) -> None:
     (agent_home / "redact.txt").write_bytes(b"\xef\xbb\xbfACME-\\d+\r\n\xff\xfe\r\n")
 
-    assert redact("ACME-1", own_patterns()) == REDACTED
+    assert redact("ACME-1", read_patterns()) == REDACTED
 
 
 def test_a_pattern_that_matches_nothing_at_every_place_changes_nothing(patterns_of: PatternsFile) -> None:
@@ -129,7 +129,7 @@ def test_a_pattern_that_takes_too_long_is_given_up_and_the_others_go_on(patterns
 def test_a_pattern_that_was_given_up_stays_so_until_the_file_is_another(patterns_of: PatternsFile) -> None:
     redact("a" * 60 + "!", patterns_of(r"(a+)+$"))
 
-    assert [pattern.slow for pattern in own_patterns()] == [True]
+    assert [pattern.slow for pattern in read_patterns()] == [True]
     assert [pattern.slow for pattern in patterns_of(r"(a+)+$", "# better")] == [False]
 
 

@@ -41,11 +41,6 @@ _HEADERS = frozenset(["authorization", "proxy-authorization", "cookie", "set-coo
 _DECODER = json.JSONDecoder()
 
 
-def own_patterns() -> tuple[OwnPattern, ...]:
-    """The user's own patterns, of `redact.txt` in the state folder. See `user_patterns` for their limits."""
-    return user_patterns.read_patterns()
-
-
 def redact(text: str, own: Sequence[OwnPattern] = ()) -> str:
     """The text without its secrets; the same text when it has none. Redacting twice changes nothing more."""
     return _in_rounds(text, lambda before: _redacted(before, own, 0))

@@ -7,6 +7,7 @@ nothing on the server.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -64,10 +65,8 @@ class Line(NamedTuple):
 
 def file_of(path: str, settings: Settings) -> str:
     """Where the transcript's cursor is kept: by its real path, and by the server that gets its rows."""
-    import hashlib
-
     names = (settings.url, settings.dataset, os.path.realpath(path))
-    name = hashlib.sha256(b"\0".join(os.fsencode(name) for name in names)).hexdigest()[:32]
+    name = _digest(b"\0".join(os.fsencode(name) for name in names))
     return state.path("cursors", f"{name}.json")
 
 
@@ -198,9 +197,10 @@ def _forget_if_old(file: str) -> None:
 
 def _prints(stream: IO[bytes], offset: int) -> tuple[str, str]:
     """What tells the file from others: the beginning, and the end, of what is before the offset."""
-    import hashlib
-
     length = min(PRINT_BYTES, offset)
     number = stream.fileno()
-    pieces = os.pread(number, length, 0), os.pread(number, length, offset - length)
-    return hashlib.sha256(pieces[0]).hexdigest()[:32], hashlib.sha256(pieces[1]).hexdigest()[:32]
+    return _digest(os.pread(number, length, 0)), _digest(os.pread(number, length, offset - length))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]

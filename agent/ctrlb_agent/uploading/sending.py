@@ -6,6 +6,7 @@ the server cannot take anything at the moment stops the sending, and what is lef
 
 from __future__ import annotations
 
+import gzip
 import re
 import time
 from typing import TYPE_CHECKING, NamedTuple
@@ -115,8 +116,6 @@ class Sender:
 
     def _answer(self, body: bytes) -> Answer:
         """The server's answer about these rows: 202, 400, 403 or 413. Raises Stopped for any other."""
-        import gzip
-
         if self.stopped:
             raise Stopped(self.stopped)
         content = gzip.compress(body, 6)

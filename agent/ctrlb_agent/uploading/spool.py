@@ -6,9 +6,11 @@ A transcript's cursor moves past rows only when the server, or the disk, has the
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import time
+import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from ctrlb_agent import state
@@ -48,8 +50,6 @@ def put(settings: Settings, body: bytes, rows: int) -> bool:
 
     Raises OSError when the disk refuses, and state.Busy when others kept the spool for 5 s.
     """
-    import gzip
-
     about = {"url": settings.url, "dataset": settings.dataset, "rows": rows}
     content = json.dumps(about).encode() + b"\n" + gzip.compress(body, 6)
     with state.locked(state.path("spool", "write.lock"), LOCK_WAIT_S):
@@ -83,8 +83,6 @@ def waiting(settings: Settings) -> list[str]:
 
 def read(file: str) -> Entry:
     """The entry. Raises Broken, and OSError when it is gone."""
-    import zlib
-
     with open(file, "rb") as stream:
         about = _about(stream.readline())
         compressed = stream.read()

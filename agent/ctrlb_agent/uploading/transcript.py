@@ -12,6 +12,8 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 from ctrlb_agent import state
 from ctrlb_agent.json_values import object_of, parsed, text_of
 from ctrlb_agent.paths import root_of
+from ctrlb_agent.redacting.redaction import redact_row
+from ctrlb_agent.redacting.user_patterns import read_patterns
 from ctrlb_agent.sessions.identity import identity_of_session
 from ctrlb_agent.transcripts.rows import About, row
 from ctrlb_agent.uploading import cursor
@@ -105,13 +107,10 @@ class LineReader:
     """Reads the lines of one transcript, in their order."""
 
     def __init__(self, parser: Parser, about: About, client: str, memory: dict[str, Any]) -> None:
-        from ctrlb_agent.redacting import redaction
-
         self._parser = parser
         self._about = about
         self._client = client
-        self._redact = redaction.redact_row
-        self._own = redaction.own_patterns()
+        self._own = read_patterns()
         self.memory = memory
         """The parser's, after the last line that was read."""
         self.skipped: list[int] = []
@@ -126,7 +125,7 @@ class LineReader:
             return []
         try:
             found = self._parser.rows_of(line.value, line.number, self._about, self.memory)
-            return [row_of(self._redact(columns, own=self._own)) for columns in found]
+            return [row_of(redact_row(columns, self._own)) for columns in found]
         except Unwritable as unwritable:
             return [self._unread(line, str(unwritable))]
         except Exception as error:  # a bug of ours on a line that nobody foresaw costs this line only

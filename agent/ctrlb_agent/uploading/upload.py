@@ -14,7 +14,7 @@ from ctrlb_agent import state
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ctrlb_agent.settings import Settings
     from ctrlb_agent.uploading.cursor import Cursor
@@ -54,22 +54,18 @@ def upload(
     client: str,
     settings: Settings,
     budget_s: float,
-    progress: Callable[[int, int], None] | None = None,
-    *,
     parser: Parser | None = None,
-    spools: bool = True,
 ) -> Report:
     """Send what waits in the spool, then what is new in the transcripts, within `budget_s` seconds. Never raises.
 
-    What cannot be sent goes to the spool, unless `spools` is False. `progress` is told, after each request, of how many
-    bytes of a transcript and how many rows it disposed.
+    What cannot be sent goes to the spool.
     """
     from ctrlb_agent.uploading import cursor
     from ctrlb_agent.uploading.transcript import parser_of
     from ctrlb_agent.uploading.transfer import Transfer
 
     give_up_s = time.monotonic() + budget_s
-    transfer = Transfer(client, settings, give_up_s, parser or parser_of(client), spools=spools, progress=progress)
+    transfer = Transfer(client, settings, give_up_s, parser or parser_of(client))
     reason = ""
     try:
         for path in paths:
