@@ -34,17 +34,19 @@ def run(client: str, event: str, hook: Mapping[str, Any], environ: Mapping[str, 
 
     Returns within the time in `UPLOAD_WAIT_S`, and otherwise without waiting for the network.
     """
+    return _tried(event, lambda: _printed(client, event, hook, environ)) or b""
+
+
+def _printed(client: str, event: str, hook: Mapping[str, Any], environ: Mapping[str, str]) -> bytes:
     if event == "SessionStart":
-        printed = _tried(event, lambda: session_start(client, hook, environ))
-    elif event == "SubagentStart":
-        printed = _tried(event, lambda: subagent_start(client, hook, environ))
-    elif event == "UserPromptExpansion":
-        printed = _tried(event, lambda: relay_command(client, hook, environ))
-    elif event in UPLOAD_WAIT_S:
-        printed = _tried(event, lambda: finish(client, event, hook, environ))
-    else:
-        printed = None
-    return printed or b""
+        return session_start(client, hook, environ)
+    if event == "SubagentStart":
+        return subagent_start(client, hook, environ)
+    if event == "UserPromptExpansion":
+        return relay_command(client, hook, environ)
+    if event in UPLOAD_WAIT_S:
+        finish(client, event, hook, environ)
+    return b""
 
 
 def session_start(client: str, hook: Mapping[str, Any], environ: Mapping[str, str]) -> bytes:
@@ -78,19 +80,23 @@ def relay_command(client: str, hook: Mapping[str, Any], environ: Mapping[str, st
     """Put the session into the run that `/ctrlb-agent:relay <run id>` names, and tell it. Other commands: nothing."""
     if hook.get("command_name") != RELAY_COMMAND:
         return b""
-    if not _is_set_up(environ):
-        return _context("UserPromptExpansion", NOT_SET_UP)
     named = first_word(str(hook.get("command_args") or ""))
-    if not named:
-        who = identity.identity_of(hook, environ, client)
-        return _context("UserPromptExpansion", f"{note(who)} No run id was given, so the run is still this one.")
+    if not _is_set_up(environ):
+        said = NOT_SET_UP
+    elif not named:
+        said = f"{note(identity.identity_of(hook, environ, client))} No run id was given, so the run is still this one."
+    else:
+        said = _joined(client, hook, environ, named)
+    return _context("UserPromptExpansion", said)
+
+
+def _joined(client: str, hook: Mapping[str, Any], environ: Mapping[str, str], run: str) -> str:
     try:
-        who = identity.join_run(hook, environ, client, named)
+        who = identity.join_run(hook, environ, client, run)
     except (ValueError, OSError) as error:
         who = identity.identity_of(hook, environ, client)
-        said = f"{note(who)} The run was not changed: {error}. Tell the person."
-        return _context("UserPromptExpansion", said)
-    return _context("UserPromptExpansion", f"{note(who)} {_replaced(who, environ)}")
+        return f"{note(who)} The run was not changed: {error}. Tell the person."
+    return f"{note(who)} {_replaced(who, environ)}"
 
 
 def first_word(text: str) -> str:

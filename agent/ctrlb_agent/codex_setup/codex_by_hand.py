@@ -46,7 +46,7 @@ def value_at(tree: Any, path: Iterable[str]) -> Any:
 
 def _server(others: Meaning, wanted: dict[str, Any], adopted: set[tuple[str, ...]]) -> None:
     found = value_at(others.tree, SERVER)
-    if found is None or (others.made.get(SERVER, ("", 0))[0] == "within" and set(found) <= {"tools"}):
+    if found is None or (others.way(SERVER) == "within" and set(found) <= {"tools"}):
         return
     fixed = ("url", "bearer_token_env_var", "env_http_headers")
     differs = [key for key in fixed if not isinstance(found, dict) or found.get(key) != wanted[key]]
@@ -59,7 +59,7 @@ def _otel(others: Meaning, wanted: dict[str, Any], adopted: set[tuple[str, ...]]
     found = value_at(others.tree, OTEL)
     if found is None:
         return
-    free = others.made.get(OTEL, ("", 0))[0] == "within" and not set(wanted) & set(found)
+    free = others.way(OTEL) == "within" and not set(wanted) & set(found)
     if free:
         return
     if not isinstance(found, dict) or any(found.get(key) != value for key, value in wanted.items()):
@@ -87,7 +87,7 @@ def _hook(
             _refuse(others, path, f"runs ctrlb-hook already, but not as it is to be run. Remove that hook, {_AGAIN}")
         adopted.update((path, (*path, "hooks")))
         return
-    if others.made.get(path, ("array", 0))[0] != "array":
+    if others.way(path) not in ("", "array"):
         _refuse(others, path, f"leaves no room for one more. Write it as [[hooks.{event}]] tables, {_AGAIN}")
 
 
@@ -96,7 +96,7 @@ def _tables(value: Any) -> list[dict[str, Any]]:
 
 
 def _refuse_value(others: Meaning, path: tuple[str, ...], wanted: Iterable[tuple[str, ...]]) -> None:
-    if others.made.get(path, ("", 0))[0] != "value":
+    if others.way(path) != "value":
         return
     inside = [whole for whole in wanted if whole[0] == path[0]]
     if all(value_at(others.tree, whole[:2]) is not None for whole in inside):

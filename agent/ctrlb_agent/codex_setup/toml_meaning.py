@@ -25,6 +25,10 @@ class Meaning(NamedTuple):
     tree: dict[str, Any]
     made: dict[tuple[str, ...], tuple[str, int]]
 
+    def way(self, path: tuple[str, ...]) -> str:
+        """How the path was made; an empty text when it was not."""
+        return self.made.get(path, ("", 0))[0]
+
 
 def meaning_of(statements: Sequence[Statement]) -> Meaning:
     """What they mean together. Raises BrokenToml where something is defined twice."""
@@ -43,8 +47,7 @@ def _opened(meaning: Meaning, statement: Statement) -> tuple[dict[str, Any], tup
     table, prefix = _parents(meaning, statement, meaning.tree, ())
     name = statement.path[-1]
     path = (*prefix, name)
-    way = meaning.made.get(path, ("", 0))[0]
-    if way not in ("", "within" if statement.kind == "table" else "array"):
+    if meaning.way(path) not in ("", "within" if statement.kind == "table" else "array"):
         raise _twice(meaning, statement, path)
     meaning.made[path] = (statement.kind, statement.line)
     if statement.kind == "table":
