@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 UPLOAD_WAIT_S = {"Stop": 2.0, "SubagentStop": 2.0, "SessionEnd": 1.0}
 """How long a hook waits for the upload, which goes on without it. Claude Code cuts SessionEnd hooks after 1.5 s."""
 
+PROBE_S = 1.0
+"""How long a start waits to learn whether the server answers."""
+
 RELAY_COMMAND = "ctrlb-agent:relay"
 
 NOT_SET_UP = (
@@ -32,7 +35,7 @@ NOT_SET_UP = (
 def run(client: str, event: str, hook: Mapping[str, Any], environ: Mapping[str, str]) -> bytes:
     """Do what the event asks for and return what the hook prints. Never raises.
 
-    Returns within the time in `UPLOAD_WAIT_S`, and otherwise without waiting for the network.
+    Returns within the time in `UPLOAD_WAIT_S`, and at a start within `PROBE_S`.
     """
     return _tried(event, lambda: _printed(client, event, hook, environ)) or b""
 
@@ -50,13 +53,13 @@ def _printed(client: str, event: str, hook: Mapping[str, Any], environ: Mapping[
 
 
 def session_start(client: str, hook: Mapping[str, Any], environ: Mapping[str, str]) -> bytes:
-    """The note with the session's ids. Also starts to send what earlier sessions left."""
+    """The note with the session's ids, and what is amiss with the server. Also starts to send what was left."""
     who = identity.identity_of(hook, environ, client)
     if not _is_set_up(environ):
         state.log("session start: not set up: no CTRLB_URL or no CTRLB_KEY")
         return b""
     _tried("the upload", lambda: _start_upload(client, hook))
-    return _context("SessionStart", note(who))
+    return _context("SessionStart", note(who) + (_tried("the question to the server", lambda: _amiss(environ)) or ""))
 
 
 def subagent_start(client: str, hook: Mapping[str, Any], environ: Mapping[str, str]) -> bytes:
@@ -71,9 +74,27 @@ def note(who: Identity) -> str:
     return (
         f"CtrlB Relay: your run id is {who.run} and your agent id is {who.agent}. Pass them as run_id and agent when a "
         f"tool takes them. Name files relative to {who.root}, as the edit check does. Other agents may be at work in "
-        "this run: peers tells what they took, claim takes a file or task before you work on it, release gives it "
-        "back, post leaves a note. search_sessions, find_command, next_actions and fetch_records recall past sessions."
+        "this run: peers tells what they took; claim a file or task before you work on it; release it with "
+        "finished=true when it is done for the whole run, with finished=false for others to take; post leaves a note. "
+        "search_sessions, find_command, next_actions and fetch_records recall past sessions."
     )
+
+
+def _amiss(environ: Mapping[str, str]) -> str:
+    """What keeps the tools and the edit check from working now, for the agent to tell its person; mostly nothing."""
+    from ctrlb_agent.connection import Connection, Unreachable, error_of
+
+    settings = settings_of(environ)
+    try:
+        answer = Connection(settings.url, settings.key).request("GET", "/ai/relay/settings", deadline_s=PROBE_S)
+    except Unreachable as error:
+        reason = str(error)
+    else:
+        if answer.status == 200:
+            return ""
+        reason = error_of(answer)
+    state.log(f"session start: {reason}")
+    return f" But this does not work now, and edits are not checked: {reason}. Tell the person."
 
 
 def relay_command(client: str, hook: Mapping[str, Any], environ: Mapping[str, str]) -> bytes:

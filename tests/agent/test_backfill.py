@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from ctrlb_agent.command_line.backfill import Progress
 from ctrlb_agent.transcripts import claude_transcript, codex_rollout
-from ctrlb_agent.uploading import backfill
 from ctrlb_agent.uploading.transcript import Parser
 from tests.agent.bad_road import BadRoad, Passenger, arrives, hangs, is_answered
 from tests.agent.programs import AGENT, PYTHON, TIMEOUT_S, ctrlb, environment
@@ -22,10 +22,6 @@ from tests.laptop import Laptop
 DATA = Path(__file__).resolve().parents[1] / "data" / "agent"
 SESSION = "b1d0de2d-1ef3-4644-83ba-af4871e81907"
 AGENT_FILE = "agent-a45999794fcec398c"
-BACKFILL = """import sys
-sys.path.insert(0, sys.argv.pop(1))
-from ctrlb_agent.uploading import backfill
-sys.exit(backfill.run(sys.argv[1:]))"""
 THREAD = "01a22b9c-6997-7f93-b736-d15769b1fb1a"
 
 
@@ -59,14 +55,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
 
 def run(home: Path, url: str, key: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Backfill as a process, in the home."""
-    return subprocess.run(
-        [PYTHON, "-c", BACKFILL, str(AGENT), *arguments],
-        env=environment(home, CTRLB_URL=url, CTRLB_KEY=key),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    return ctrlb("backfill", *arguments, environ=environment(home, CTRLB_URL=url, CTRLB_KEY=key), cwd=home)
 
 
 def transcripts(home: Path) -> dict[str, tuple[Path, Parser]]:
@@ -185,7 +174,7 @@ def test_without_an_address_and_a_key_it_says_what_is_missing(home: Path) -> Non
 def test_ctrl_c_breaks_it_off_and_the_same_command_goes_on(fresh: Laptop, home: Path) -> None:
     with BadRoad(fresh.url, arrives, hangs) as road:
         process = subprocess.Popen(
-            [PYTHON, "-c", BACKFILL, str(AGENT)],
+            [PYTHON, str(AGENT / "ctrlb_agent"), "backfill"],
             env=environment(home, CTRLB_URL=road.url, CTRLB_KEY=fresh.key),
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -210,7 +199,7 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize(("stream", "end"), [(Terminal(), "\r\033[K1/2 files"), (io.StringIO(), "1/2 files")])
 def test_progress_says_how_far_it_is(stream: Any, end: str) -> None:
-    progress = backfill.Progress(2, stream)
+    progress = Progress(2, stream)
     progress.add(2_000_000, 1_234)
     progress.file_done()
     progress.finish()

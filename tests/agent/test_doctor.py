@@ -128,7 +128,7 @@ def test_a_folder_that_others_can_read_is_named(patient: Patient) -> None:
 def test_rows_that_wait_and_the_last_failure_are_shown(patient: Patient) -> None:
     (patient.home / "state" / "spool").mkdir(parents=True)
     (patient.home / "state").chmod(0o700)
-    (patient.home / "state" / "spool" / "1.gz").write_bytes(b"x" * 1_234)
+    (patient.home / "state" / "spool" / "000000000001.batch").write_bytes(b"x" * 1_234)
     (patient.home / "state" / "agent.log").write_text(
         "2020-01-01T00:00:00Z long ago\n2999-01-01T00:00:00Z the server did not answer\n"
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ctrlb_agent import __version__, calls
@@ -25,10 +26,6 @@ OK, REFUSED, ERROR = 0, 1, 2
 
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run one command and return its exit status."""
-    if argv[:1] == ["backfill"]:  # it has options of its own
-        from ctrlb_agent.uploading import backfill
-
-        return backfill.run(argv[1:])
     arguments = parser().parse_args(argv)
     try:
         return int(arguments.act(arguments, environ))
@@ -78,7 +75,13 @@ def _session_commands(commands: Any) -> None:
     one.add_argument("--one-per-session", action="store_true", help="the first hit of each session")
     one.add_argument("--limit", type=int, default=10, help="how many hits, 1 to 25 (10)")
     one.add_argument("--offset", type=int, default=0, help="how many hits to skip (0)")
-    commands.add_parser("backfill", help="upload the sessions that are on this machine already")
+    text = "upload the sessions that are on this machine already, oldest first; run again, it goes on"
+    one = _command(commands, "backfill", backfill, text, in_run=False, has_answer=False)
+    one.add_argument("--claude", action="store_true", help="only sessions of Claude Code, unless --codex, too")
+    one.add_argument("--codex", action="store_true", help="only sessions of Codex, unless --claude, too")
+    one.add_argument("--since", type=datetime.fromisoformat, metavar="DATE", help="written to since, as 2026-11-30")
+    one.add_argument("--project", metavar="DIR", help="of sessions that began in this folder or below it")
+    one.add_argument("--dry-run", action="store_true", help="only say how much there is")
 
 
 def _care_commands(commands: Any) -> None:
@@ -87,7 +90,8 @@ def _care_commands(commands: Any) -> None:
         commands, "doctor", doctor, "find what keeps the hooks from working, and say what to do", in_run=False
     )
     one.add_argument("--codex-home", help="where Codex keeps its config.toml (CODEX_HOME, else ~/.codex)")
-    one = _command(commands, "configure", configure, "keep the server's address and a key in a file", in_run=False)
+    text = "keep the server's address and a key in a file"
+    one = _command(commands, "configure", configure, text, in_run=False, has_answer=False)
     one.add_argument("--url", help="the address of your CtrlB")
     one.add_argument("--key-from-stdin", action="store_true", help="read the key from standard input")
 
@@ -98,9 +102,11 @@ def _command(
     act: Callable[[argparse.Namespace, Mapping[str, str]], int],
     text: str,
     in_run: bool = True,
+    has_answer: bool = True,
 ) -> argparse.ArgumentParser:
     one: argparse.ArgumentParser = commands.add_parser(name, help=text, description=f"{text[:1].upper()}{text[1:]}.")
-    one.add_argument("--json", action="store_true", help="print the server's answer as it is")
+    if has_answer:
+        one.add_argument("--json", action="store_true", help="print the server's answer as it is")
     one.add_argument("--dataset", help="the sessions dataset (CTRLB_DATASET, else agent_sessions)")
     if in_run:
         one.add_argument("--run", help="the run's id (CTRLB_RUN)")
@@ -169,6 +175,13 @@ def search(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     answer = ask(Place(settings, "", "", ""), calls.search(settings.dataset, arguments.term, fields))
     _print(arguments, answer, shown.search)
     return OK if answer["hits"] else REFUSED
+
+
+def backfill(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """0 when all is uploaded, 2 when something is not."""
+    from ctrlb_agent.command_line.backfill import run
+
+    return run(arguments, environ)
 
 
 def status(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:

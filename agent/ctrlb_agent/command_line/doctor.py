@@ -16,6 +16,7 @@ from ctrlb_agent import calls, state
 from ctrlb_agent.connection import Connection, Unreachable, error_of
 from ctrlb_agent.json_values import list_of, object_of, parsed
 from ctrlb_agent.settings import Settings, settings_of
+from ctrlb_agent.uploading import spool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -154,9 +155,7 @@ def _codex(environ: Mapping[str, str], codex_home: str | None) -> Iterator[Findi
 
 
 def _spool() -> Iterator[Finding]:
-    folder = state.path("spool")
-    waiting = [os.path.join(folder, name) for name in os.listdir(folder)] if os.path.isdir(folder) else []
-    size = sum(os.path.getsize(file) for file in waiting if os.path.isfile(file))
+    size = spool.size_bytes()
     if size:
         remedy = "they are sent when a session starts or stops; agent.log says why they could not be"
         yield Finding("note", f"{size:,} bytes of rows wait to be sent", remedy)

@@ -46,12 +46,12 @@ def acting(arguments: argparse.Namespace, environ: Mapping[str, str], needs_agen
     return Place(settings, run, agent, session.root if session else root_of(os.getcwd()))
 
 
-def reached(arguments: argparse.Namespace, environ: Mapping[str, str]) -> Settings:
-    """The server's address and the key. Raises Mistake when one is missing."""
+def reached(arguments: argparse.Namespace, environ: Mapping[str, str], needs_server: bool = True) -> Settings:
+    """The server's address and the key. Raises Mistake when one is missing that is needed."""
     settings = settings_of(environ)
-    if not settings.url:
+    if needs_server and not settings.url:
         raise Mistake("the server is not known: set CTRLB_URL, or run `configure --url`")
-    if not settings.key:
+    if needs_server and not settings.key:
         raise Mistake("there is no key: set CTRLB_KEY, or run `configure --key-from-stdin`")
     return settings._replace(dataset=arguments.dataset) if arguments.dataset else settings
 

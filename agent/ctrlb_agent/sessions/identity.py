@@ -67,6 +67,17 @@ def identity_of_session(session_id: str) -> Identity | None:
     return _identity(known) if known else None
 
 
+def acting_as(session_id: str, environ: Mapping[str, str]) -> Identity | None:
+    """Who a command in the session's shell is: the session, in the run of a `CTRLB_RUN` that was set since it began."""
+    known = _kept(_writable(session_id))
+    if not known:
+        return None
+    run = variable_of(environ, "CTRLB_RUN")
+    if run in ("", known.variable):
+        return _identity(known)
+    return Identity(run, variable_of(environ, "CTRLB_AGENT") or known.agent, known.root)
+
+
 def join_run(hook: Mapping[str, Any], environ: Mapping[str, str], client: str, run: str) -> Identity:
     """Put the session into the run that its person named, for good: over resume too, and whatever `CTRLB_RUN` says now.
 

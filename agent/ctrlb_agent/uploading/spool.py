@@ -54,13 +54,18 @@ def put(settings: Settings, body: bytes, rows: int) -> bool:
     content = json.dumps(about).encode() + b"\n" + gzip.compress(body, 6)
     with state.locked(state.path("spool", "write.lock"), LOCK_WAIT_S):
         names = _names()
-        if sum(_size(_file(name)) for name in names) + len(content) > MAX_BYTES:
+        if size_bytes() + len(content) > MAX_BYTES:
             return False
         number = int(names[-1].partition(".")[0]) + 1 if names else 1
         file = _file(f"{number:012}{ENDING}")
         state.write_bytes(file, content)
         _make_durable(file)
     return True
+
+
+def size_bytes() -> int:
+    """How much waits, for whatever server."""
+    return sum(_size(_file(name)) for name in _names())
 
 
 def waiting(settings: Settings) -> list[str]:

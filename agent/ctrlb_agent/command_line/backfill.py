@@ -5,22 +5,24 @@ It can be broken off at any time, and goes on where it was when it is run again.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import time
 from contextlib import suppress
-from datetime import datetime
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from ctrlb_agent.settings import Settings, settings_of
+from ctrlb_agent.command_line.place import reached
 from ctrlb_agent.uploading import cursor
 from ctrlb_agent.uploading.transcript import first_cwd, new_rows, parser_of
 from ctrlb_agent.uploading.transfer import Transfer
 from ctrlb_agent.uploading.upload import reason_of, subagents_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    import argparse
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from ctrlb_agent.settings import Settings
 
 DONE, NOT_DONE = 0, 2
 LINE_EVERY_S = 5.0
@@ -84,13 +86,9 @@ class Progress:
         self._stream.flush()
 
 
-def run(argv: Sequence[str]) -> int:
+def run(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Do what the command line says. 0 when all is uploaded, 2 when something is not; a summary says what."""
-    options = _parsed(argv)
-    settings = settings_of(os.environ)
-    if not options.dry_run and not settings.are_complete:
-        print("not set up: there is no server address or no key; set CTRLB_URL and CTRLB_KEY", file=sys.stderr)
-        return NOT_DONE
+    settings = reached(options, environ, needs_server=not options.dry_run)
     clients = [client for client in ("claude", "codex") if getattr(options, client)] or ["claude", "codex"]
     sessions = sorted(_wanted(found(clients), options.since, options.project))
     progress = Progress(len(sessions), sys.stderr)
@@ -224,16 +222,3 @@ def _counted(sessions: Sequence[Session], settings: Settings, progress: Progress
     progress.finish()
     print(f"would upload {progress.rows:,} rows of {files:,} files, {shown(sent_bytes)} before compression")
     return DONE
-
-
-def _parsed(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="ctrlb_agent backfill",
-        description="Upload the sessions that are on this machine already, oldest first. Run again, it goes on.",
-    )
-    parser.add_argument("--claude", action="store_true", help="only sessions of Claude Code, unless --codex, too")
-    parser.add_argument("--codex", action="store_true", help="only sessions of Codex, unless --claude, too")
-    parser.add_argument("--since", type=datetime.fromisoformat, metavar="DATE", help="written to since, as 2026-11-30")
-    parser.add_argument("--project", metavar="DIR", help="of sessions that began in this folder or below it")
-    parser.add_argument("--dry-run", action="store_true", help="only say how much there is")
-    return parser.parse_args(argv)
