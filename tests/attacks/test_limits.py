@@ -181,10 +181,14 @@ def test_an_ipv4_address_is_the_same_one_however_it_is_written_and_no_other(stor
     refusals(counted, stores, 1, address="::ffff:192.0.2.2")
 
 
-def test_what_is_no_address_is_counted_as_it_is(stores: Ports, clock: HandClock) -> None:
+def test_what_is_no_address_counts_as_one(stores: Ports, clock: HandClock) -> None:
+    """Else whoever could write it would have a new name for each guess, and as long a one as they like."""
     counted = Limits(200, clock.elapsed_s)
-    for address in ("", "not:an:address", "1.2.3.4.5"):
-        refusals(counted, stores, 1, address=address)
+    for number in range(limits.REFUSALS.burst):
+        refusals(counted, stores, 1, address=f"{number}:no-address")
+    for address in ("", "not:an:address", "1.2.3.4.5", "192.0.2.01", "x" * 10_000):
+        too_many(counted, stores, WRONG, address=address)
+    refusals(counted, stores, 1)
 
 
 def test_memory_is_bounded_however_many_call(clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,6 +243,22 @@ def test_a_header_that_names_another_address_is_not_believed(
             let_in(event(WRONG, **{"x-forwarded-for": f"198.51.100.{number}", "forwarded": f"for={number}"}), stores)
     with pytest.raises(TooManyRequests):
         let_in(event(WRONG, **{"x-forwarded-for": "203.0.113.9", "x-real-ip": "203.0.113.9"}), stores)
+
+
+def test_a_running_server_believes_no_header_that_names_another_address(tmp_path: Path) -> None:
+    laptop = Laptop(tmp_path)
+    try:
+        with httpx2.Client(base_url=laptop.url, headers={"Authorization": WRONG}) as http:
+            for number in range(4 * limits.REFUSALS.burst):  # some tokens come back meanwhile
+                client = f"203.0.{number // 250}.{number % 250}"
+                status = http.get(
+                    "/ai/keys", headers={"X-Forwarded-For": client, "Forwarded": f"for={client}"}
+                ).status_code
+                if status == 429:
+                    break
+        assert status == 429
+    finally:
+        laptop.stop()
 
 
 @pytest.mark.usefixtures("counts_anew")

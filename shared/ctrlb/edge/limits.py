@@ -117,12 +117,13 @@ def limits_here() -> Limits | None:
 
 
 def _network(address: str) -> str:
-    if ":" not in address:
-        return address
+    """The name under which an address is counted: one for all that are none, however long and many they are."""
     try:
-        spoken = ipaddress.IPv6Address(address.partition("%")[0])
+        spoken = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
-        return address
+        return ""
+    if spoken.version == 4:
+        return str(spoken)
     if spoken.ipv4_mapped:
         return str(spoken.ipv4_mapped)  # as a listener for both kinds writes an IPv4 address
     return str(ipaddress.ip_network((spoken, _NETWORK_BITS), strict=False))

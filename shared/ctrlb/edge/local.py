@@ -49,6 +49,7 @@ def serve(listener: socket.socket, router: Router, web: Path, on_ready: Callable
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # else X-Forwarded-For would name the caller of whoever connects from this machine
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again once it has stopped
