@@ -1,7 +1,7 @@
 """Changes that a person decides: whether they still may, and what the decision rests on.
 
-A caller may be known for some seconds, so who they are is read again, and the change is written only while that, and
-each role that was looked at, is as it was read.
+A server may know people and roles from some seconds ago, so those that decide are read from the store. The change is
+written only while who makes it, and each role that was looked at, is as it was read.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Decision:
 
     def __init__(self, permission: Permission, caller: Caller, ports: Ports) -> None:
         """Raises Forbidden when the caller has lost the permission since they were let in."""
-        by = ports.identity.member(caller.workspace, caller.user)
+        by = ports.identity.member(caller.workspace, caller.user, fresh=True)
         if by is None or not by.active:
             raise _lost(permission)
         self.by = by
@@ -36,7 +36,7 @@ class Decision:
     def role(self, name: str) -> Role | None:
         """A role of the workspace's own, the same at each call."""
         if name not in self._roles:
-            self._roles[name] = self._ports.identity.role(self.by.workspace, name)
+            self._roles[name] = self._ports.identity.role(self.by.workspace, name, fresh=True)
         return self._roles[name]
 
     def permissions_of(self, role: str) -> frozenset[Permission] | None:

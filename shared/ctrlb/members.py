@@ -56,7 +56,7 @@ def change_member(request: ChangeMemberRequest, caller: Caller, ports: Ports) ->
         changes["grants"] = _grants(request.grants)
 
     def once(decision: Decision) -> MemberInfo:
-        before = ports.identity.member(caller.workspace, request.user_name)
+        before = ports.identity.member(caller.workspace, request.user_name, fresh=True)
         if before is None:
             raise NotFound(f"{request.user_name} is no member of your workspace; invite_member adds people")
         if before.user == decision.by.user:

@@ -217,6 +217,19 @@ def test_whoever_moved_is_read_anew(stores: Ports, cached: CachedIdentity) -> No
     assert cached.member("local", "ann") == demoted
 
 
+def test_a_fresh_read_is_of_the_store_and_kept_for_the_others(
+    stores: Ports, counted: Counted, cached: CachedIdentity
+) -> None:
+    ann, demoted = Member("local", "ann", "Admin"), Member("local", "ann", "Reader", changed_us=NOW_US)
+    cached.change_member(None, ann, None, AUDIT)
+    assert cached.member("local", "ann") == ann
+    stores.identity.change_member(ann, demoted, None, AUDIT)
+    assert cached.member("local", "ann", fresh=True) == demoted
+    counted.calls.clear()
+    assert cached.member("local", "ann") == demoted
+    assert counted.calls == []
+
+
 def test_what_is_not_there_is_looked_for_every_time(stores: Ports, cached: CachedIdentity) -> None:
     assert cached.key("local", "k", "hash") is None
     stores.identity.add_key(Key("local", "k", "ann", "k", "hash", NOW_US, None), AUDIT)

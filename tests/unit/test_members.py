@@ -208,6 +208,27 @@ def test_whose_role_is_narrowed_between_reading_and_writing_changes_nobody(
     assert workspace.identity.member("acme", "rob") == Member("acme", "rob", "Reader")
 
 
+@pytest.mark.promise("leave-to-change-holds-at-the-write")
+def test_a_change_that_another_server_undid_is_made_again(workspace: Ports, clock: HandClock) -> None:
+    """Ada's server knows Rob as she left him; Bob's has let him in again since, and she takes that back."""
+    adas = replace(workspace, identity=CachedIdentity(workspace.identity, clock))
+    for _ in range(2):
+        change(adas, "ada", "rob", active=False)  # the second time he is as wanted, and known
+    change(workspace, "bob", "rob", active=True)
+    change(adas, "ada", "rob", active=False)
+    rob = workspace.identity.member("acme", "rob")
+    assert rob is not None
+    assert not rob.active
+    narrow = ChangeRoleRequest(role="Scribe", permissions=["mcp.use"])
+    for _ in range(2):
+        change_role(narrow, person("ada"), adas)
+    change_role(ChangeRoleRequest(role="Scribe", permissions=["relay.read_all"]), person("bob"), workspace)
+    change_role(narrow, person("ada"), adas)
+    scribe = workspace.identity.role("acme", "Scribe")
+    assert scribe is not None
+    assert scribe.permissions == {"mcp.use"}
+
+
 def test_a_role_that_is_widened_between_reading_and_writing_is_not_given_by_who_has_less(workspace: Ports) -> None:
     change_role(ChangeRoleRequest(role="Scribe", permissions=["mcp.use"]), person("ada"), workspace)
     wide = ChangeRoleRequest(role="Scribe", permissions=["mcp.use", "relay.manage"])

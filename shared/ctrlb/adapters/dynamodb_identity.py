@@ -57,7 +57,7 @@ class DynamodbIdentity:
                 {"now": used_us},
             )
 
-    def member(self, workspace: str, user: str) -> Member | None:
+    def member(self, workspace: str, user: str, *, fresh: bool = False) -> Member | None:
         """See IdentityStore.member."""
         found = self._table.get(_member_place(workspace, user))
         return _member(workspace, found) if found else None
@@ -79,7 +79,7 @@ class DynamodbIdentity:
         )
         self._change(row, None if before is None else before.changed_us, by, audit)
 
-    def role(self, workspace: str, name: str) -> Role | None:
+    def role(self, workspace: str, name: str, *, fresh: bool = False) -> Role | None:
         """See IdentityStore.role."""
         found = self._table.get(_role_place(workspace, name))
         return _role(workspace, found) if found else None

@@ -59,9 +59,10 @@ class CachedIdentity:
             if isinstance(key, Key):
                 self._kept["key", workspace, key_id] = (read_s, replace(key, last_used_us=used_us))
 
-    def member(self, workspace: str, user: str) -> Member | None:
+    def member(self, workspace: str, user: str, *, fresh: bool = False) -> Member | None:
         """See IdentityStore.member; at most MAX_AGE_S old."""
-        return self._read(("member", workspace, user), lambda: self._store.member(workspace, user))
+        name = ("member", workspace, user)
+        return self._read(name, lambda: self._store.member(workspace, user), lambda kept: not fresh)
 
     def members(self, workspace: str) -> list[Member]:
         """See IdentityStore.members; not cached."""
@@ -75,9 +76,9 @@ class CachedIdentity:
             self._forget(("member", after.workspace, after.user))
             self._forget_grounds(by)
 
-    def role(self, workspace: str, name: str) -> Role | None:
+    def role(self, workspace: str, name: str, *, fresh: bool = False) -> Role | None:
         """See IdentityStore.role; at most MAX_AGE_S old."""
-        return self._read(("role", workspace, name), lambda: self._store.role(workspace, name))
+        return self._read(("role", workspace, name), lambda: self._store.role(workspace, name), lambda kept: not fresh)
 
     def roles(self, workspace: str) -> list[Role]:
         """See IdentityStore.roles; not cached."""

@@ -101,7 +101,7 @@ class SqliteIdentity:
             )
         )
 
-    def member(self, workspace: str, user: str) -> Member | None:
+    def member(self, workspace: str, user: str, *, fresh: bool = False) -> Member | None:
         """See IdentityStore.member."""
         rows = self._database.select(f"{_MEMBER} AND user = ?", (workspace, user))
         return _member(rows[0]) if rows else None
@@ -123,7 +123,7 @@ class SqliteIdentity:
 
         self._database.write(job)
 
-    def role(self, workspace: str, name: str) -> Role | None:
+    def role(self, workspace: str, name: str, *, fresh: bool = False) -> Role | None:
         """See IdentityStore.role."""
         rows = self._database.select(f"{_ROLE} AND name = ?", (workspace, name))
         return _role(rows[0]) if rows else None

@@ -31,8 +31,8 @@ class IdentityStore(Protocol):
     def touch_key(self, workspace: str, key_id: str, used_us: int) -> None:
         """Note that the key was used; callers do so at most once an hour for a key."""
 
-    def member(self, workspace: str, user: str) -> Member | None:
-        """The person, active or not."""
+    def member(self, workspace: str, user: str, *, fresh: bool = False) -> Member | None:
+        """The person, active or not; unless a `fresh` one is asked for, perhaps as they were some seconds ago."""
 
     def members(self, workspace: str) -> list[Member]:
         """The workspace's people by name, active or not."""
@@ -43,8 +43,8 @@ class IdentityStore(Protocol):
         It moved as well when `by`, what somebody else decided it by, is no longer as given; None is the command line.
         """
 
-    def role(self, workspace: str, name: str) -> Role | None:
-        """The role as the workspace has defined it; built-in roles are not kept."""
+    def role(self, workspace: str, name: str, *, fresh: bool = False) -> Role | None:
+        """The role as the workspace has defined it, `fresh` or not as with `member`; built-in roles are not kept."""
 
     def roles(self, workspace: str) -> list[Role]:
         """The roles that the workspace has defined, by name."""
