@@ -82,11 +82,12 @@ def note(who: Identity) -> str:
 
 def _amiss(environ: Mapping[str, str]) -> str:
     """What keeps the tools and the edit check from working now, for the agent to tell its person; mostly nothing."""
+    from ctrlb_agent import calls
     from ctrlb_agent.connection import Connection, Unreachable, error_of
 
     settings = settings_of(environ)
     try:
-        answer = Connection(settings.url, settings.key).request("GET", "/ai/relay/settings", deadline_s=PROBE_S)
+        answer = calls.settings().send(Connection(settings.url, settings.key), PROBE_S)
     except Unreachable as error:
         reason = str(error)
     else:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.programs import ctrlb, environment
+from ctrlb_agent.codex_setup.codex_config import with_ours
+from tests.agent.programs import AGENT, ctrlb, environment
 from tests.agent.scripted_server import ScriptedServer, answers
 from tests.laptop import Laptop
 
@@ -89,8 +90,42 @@ def test_a_server_added_by_hand_suppresses_the_plugins(patient: Patient, laptop:
 
     [(text, remedy)] = patient.failures()
 
-    assert "the plugin's is suppressed: mine" in text
-    assert remedy == "claude mcp remove mine"
+    assert text == "the server mine was added by hand with the same address, so the plugin's is suppressed"
+    assert remedy == "cd /work/app && claude mcp remove mine"
+
+
+def test_a_plugin_with_an_address_of_its_own_needs_no_variable(patient: Patient, laptop: Laptop) -> None:
+    patient.install("claude", CLAUDE)
+    configs = {"ctrlb-agent@ctrlb": {"options": {"url": laptop.url}}}
+    (patient.home / ".claude").mkdir()
+    (patient.home / ".claude" / "settings.json").write_text(json.dumps({"pluginConfigs": configs}))
+
+    found = patient.findings(CTRLB_URL="", CTRLB_KEY="")
+
+    assert not [text for level, text, _ in found if level == "fail"]
+    assert any(text.startswith(f"Claude Code's plugin has an address of its own, {laptop.url}") for _, text, _ in found)
+
+
+def test_an_address_that_only_hooks_can_read_is_named(patient: Patient, laptop: Laptop) -> None:
+    patient.install("claude", CLAUDE)
+    (patient.home / "state").mkdir(mode=0o700)
+    (patient.home / "state" / "config.json").write_text(json.dumps({"url": laptop.url}))
+
+    [(text, remedy)] = patient.failures(CTRLB_URL="")
+
+    assert text == "Claude Code's tools have no address: only hooks and commands read config.json"
+    assert remedy.startswith("export CTRLB_URL")
+
+
+def test_a_codex_that_asks_another_server_than_its_hooks_is_named(patient: Patient, laptop: Laptop) -> None:
+    (patient.home / ".codex").mkdir()
+    ours = with_ours("", "http://127.0.0.1:1", str(AGENT), None, []).text
+    (patient.home / ".codex" / "config.toml").write_text(ours)
+
+    [(text, remedy)] = patient.failures()
+
+    assert text == f"Codex's tools ask http://127.0.0.1:1/mcp, and its hooks {laptop.url}"
+    assert remedy == f"python3 -I install.py --codex --url {laptop.url} --trust"
 
 
 def test_a_client_without_the_plugin_is_worth_a_note(patient: Patient) -> None:

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
-from ctrlb_agent.session_hooks import UPLOAD_WAIT_S, first_word
-from tests.agent.hook_process import RECORDED, Finished, Machine, recorded, wait_until
-from tests.agent.scripted_server import ScriptedServer, answers, closes, hangs, says
+from ctrlb_agent.session_hooks import PROBE_S, UPLOAD_WAIT_S, first_word
+from tests.agent.hook_process import Finished, Machine, recorded, wait_until
+from tests.agent.recorded import DATA
+from tests.agent.scripted_server import Behaviour, ScriptedServer, answers, closes, hangs, says
+from tests.laptop import Laptop
 
 NOBODY = "http://127.0.0.1:9"
 SPARE_S = 5.0  # for the machine that runs the tests
+AMISS = f" But this does not work now, and edits are not checked: nothing listens at {NOBODY}. Tell the person."
 NO_IDS = {"CTRLB_RUN": "", "CTRLB_AGENT": ""}
 LONGEST_NOTE_WORDS = 100
 
@@ -24,14 +27,6 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     made = Machine(tmp_path / "home", NOBODY, CLAUDE_PID=str(os.getpid()))
     yield made
     made.close()
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """The root of the checkout that the sessions work in."""
-    folder = tmp_path / "app"
-    (folder / ".git").mkdir(parents=True)
-    return folder
 
 
 def note_of(finished: Finished, event: str = "SessionStart") -> str:
@@ -49,27 +44,52 @@ def ids_in(note: str) -> tuple[str, str]:
     return run, rest.partition(". ")[0]
 
 
-def relay(root: Path, arguments: str, **changes: Any) -> dict[str, Any]:
+def relay(checkout: Path, arguments: str, **changes: Any) -> dict[str, Any]:
     """The input of `/ctrlb-agent:relay` with these arguments."""
-    return recorded("claude", "UserPromptExpansion", cwd=str(root), command_args=arguments, **changes)
+    return recorded("claude", "UserPromptExpansion", cwd=str(checkout), command_args=arguments, **changes)
 
 
 @pytest.mark.parametrize("client", ["claude", "codex"])
 @pytest.mark.parametrize("source", ["startup", "resume", "compact", "fork"])
 def test_each_session_is_told_its_ids_though_the_server_is_away(
-    machine: Machine, root: Path, client: str, source: str
+    machine: Machine, checkout: Path, client: str, source: str
 ) -> None:
-    note = note_of(machine.run(client, "SessionStart", recorded(client, f"SessionStart-{source}", cwd=str(root))))
+    note = note_of(machine.run(client, "SessionStart", recorded(client, f"SessionStart-{source}", cwd=str(checkout))))
     assert note.startswith("CtrlB Relay: your run id is run-123 and your agent id is agent-7. ")
-    assert str(root) in note
+    assert str(checkout) in note
     for tool in ("peers", "post", "claim", "release", "search_sessions", "find_command", "next_actions"):
         assert tool in note
-    assert len(note.split()) < LONGEST_NOTE_WORDS
+    assert note.endswith(AMISS)
+    assert len(note.removesuffix(AMISS).split()) < LONGEST_NOTE_WORDS
 
 
-def test_a_session_without_variables_is_told_ids_that_were_made_for_it(machine: Machine, root: Path) -> None:
-    first = recorded("claude", "SessionStart-startup", cwd=str(root))
-    second = recorded("codex", "SessionStart-startup", cwd=str(root))
+@pytest.mark.parametrize(
+    ("key", "amiss"),
+    [("", ""), ("ctrlb_typo", "(MCP_INVALID_KEY). Tell the person.")],
+    ids=["taken", "refused"],
+)
+def test_a_session_is_told_whether_its_key_is_taken(
+    machine: Machine, checkout: Path, laptop: Laptop, key: str, amiss: str
+) -> None:
+    hook = recorded("claude", "SessionStart-startup", cwd=str(checkout))
+    note = note_of(machine.run("claude", "SessionStart", hook, CTRLB_URL=laptop.url, CTRLB_KEY=key or laptop.key))
+    assert note.endswith(amiss or "recall past sessions.")
+
+
+@pytest.mark.parametrize("server", [hangs, answers(500, b""), answers(200, b"<html>")], ids=["hangs", "fails", "other"])
+def test_a_server_in_trouble_costs_a_start_no_more_than_its_second(
+    machine: Machine, checkout: Path, server: Behaviour
+) -> None:
+    with ScriptedServer(server) as trouble:
+        hook = recorded("claude", "SessionStart-startup", cwd=str(checkout))
+        told = machine.run("claude", "SessionStart", hook, CTRLB_URL=trouble.url)
+    assert note_of(told).startswith("CtrlB Relay: your run id is ")
+    assert told.took_s < PROBE_S + SPARE_S
+
+
+def test_a_session_without_variables_is_told_ids_that_were_made_for_it(machine: Machine, checkout: Path) -> None:
+    first = recorded("claude", "SessionStart-startup", cwd=str(checkout))
+    second = recorded("codex", "SessionStart-startup", cwd=str(checkout))
     run, agent = ids_in(note_of(machine.run("claude", "SessionStart", first, **NO_IDS)))
     other_run, other_agent = ids_in(note_of(machine.run("codex", "SessionStart", second, **NO_IDS)))
     assert run == other_run
@@ -77,69 +97,73 @@ def test_a_session_without_variables_is_told_ids_that_were_made_for_it(machine: 
     assert (agent.split("-")[0], other_agent.split("-")[0]) == ("claude", "codex")
 
 
-def test_a_subagent_is_told_that_it_acts_as_its_session(machine: Machine, root: Path) -> None:
-    session = recorded("claude", "SessionStart-startup", cwd=str(root))
+def test_a_subagent_is_told_that_it_acts_as_its_session(machine: Machine, checkout: Path) -> None:
+    session = recorded("claude", "SessionStart-startup", cwd=str(checkout))
     of_session = note_of(machine.run("claude", "SessionStart", session, **NO_IDS))
-    subagent = recorded("claude", "SubagentStart", cwd=str(root), session_id=session["session_id"])
-    assert note_of(machine.run("claude", "SubagentStart", subagent, **NO_IDS), "SubagentStart") == of_session
+    subagent = recorded("claude", "SubagentStart", cwd=str(checkout), session_id=session["session_id"])
+    assert note_of(
+        machine.run("claude", "SubagentStart", subagent, **NO_IDS), "SubagentStart"
+    ) == of_session.removesuffix(AMISS)
 
 
 @pytest.mark.parametrize("missing", ["CTRLB_URL", "CTRLB_KEY"])
 @pytest.mark.parametrize("event", ["SessionStart", "SubagentStart"])
 def test_without_a_server_or_key_nothing_is_said_to_the_agent(
-    machine: Machine, root: Path, missing: str, event: str
+    machine: Machine, checkout: Path, missing: str, event: str
 ) -> None:
     name = {"SessionStart": "SessionStart-startup"}.get(event, event)
-    assert machine.run("claude", event, recorded("claude", name, cwd=str(root)), **{missing: ""}).is_silent
+    assert machine.run("claude", event, recorded("claude", name, cwd=str(checkout)), **{missing: ""}).is_silent
 
 
-def test_without_a_server_or_key_the_log_says_so(machine: Machine, root: Path) -> None:
-    machine.run("claude", "SessionStart", recorded("claude", "SessionStart-startup", cwd=str(root)), CTRLB_KEY="")
+def test_without_a_server_or_key_the_log_says_so(machine: Machine, checkout: Path) -> None:
+    machine.run("claude", "SessionStart", recorded("claude", "SessionStart-startup", cwd=str(checkout)), CTRLB_KEY="")
     assert "not set up" in machine.log()
 
 
-def test_the_plugins_options_set_it_up_as_well(machine: Machine, root: Path) -> None:
+def test_the_plugins_options_set_it_up_as_well(machine: Machine, checkout: Path) -> None:
     options = {"CLAUDE_PLUGIN_OPTION_URL": NOBODY, "CLAUDE_PLUGIN_OPTION_KEY": "a-key"}
-    sent = recorded("claude", "SessionStart-startup", cwd=str(root))
+    sent = recorded("claude", "SessionStart-startup", cwd=str(checkout))
     assert note_of(machine.run("claude", "SessionStart", sent, CTRLB_URL="", CTRLB_KEY="", **options))
 
 
-def test_the_relay_command_puts_the_session_into_the_run(machine: Machine, root: Path) -> None:
+def test_the_relay_command_puts_the_session_into_the_run(machine: Machine, checkout: Path) -> None:
     note = note_of(
-        machine.run("claude", "UserPromptExpansion", relay(root, "run-9 extra words")), "UserPromptExpansion"
+        machine.run("claude", "UserPromptExpansion", relay(checkout, "run-9 extra words")), "UserPromptExpansion"
     )
     assert ids_in(note) == ("run-9", "agent-7")
     assert "still says run run-123, so always pass run_id yourself" in note
-    session = recorded("claude", "SessionStart-resume", cwd=str(root), session_id=relay(root, "")["session_id"])
+    session = recorded("claude", "SessionStart-resume", cwd=str(checkout), session_id=relay(checkout, "")["session_id"])
     assert ids_in(note_of(machine.run("claude", "SessionStart", session))) == ("run-9", "agent-7")
 
 
-def test_where_no_variable_names_a_run_the_relay_command_warns_of_none(machine: Machine, root: Path) -> None:
-    note = note_of(machine.run("claude", "UserPromptExpansion", relay(root, "run-9"), **NO_IDS), "UserPromptExpansion")
+def test_where_no_variable_names_a_run_the_relay_command_warns_of_none(machine: Machine, checkout: Path) -> None:
+    note = note_of(
+        machine.run("claude", "UserPromptExpansion", relay(checkout, "run-9"), **NO_IDS), "UserPromptExpansion"
+    )
     assert ids_in(note)[0] == "run-9"
     assert "still says" not in note
 
 
 @pytest.mark.parametrize("run", ["a/b", "x" * 201])
-def test_a_run_id_that_cannot_be_one_is_named_and_changes_nothing(machine: Machine, root: Path, run: str) -> None:
-    note = note_of(machine.run("claude", "UserPromptExpansion", relay(root, run)), "UserPromptExpansion")
+def test_a_run_id_that_cannot_be_one_is_named_and_changes_nothing(machine: Machine, checkout: Path, run: str) -> None:
+    note = note_of(machine.run("claude", "UserPromptExpansion", relay(checkout, run)), "UserPromptExpansion")
     assert ids_in(note) == ("run-123", "agent-7")
     assert "The run was not changed: a run id " in note
 
 
-def test_the_relay_command_without_a_run_id_tells_the_run_that_there_is(machine: Machine, root: Path) -> None:
-    note = note_of(machine.run("claude", "UserPromptExpansion", relay(root, "  ")), "UserPromptExpansion")
+def test_the_relay_command_without_a_run_id_tells_the_run_that_there_is(machine: Machine, checkout: Path) -> None:
+    note = note_of(machine.run("claude", "UserPromptExpansion", relay(checkout, "  ")), "UserPromptExpansion")
     assert ids_in(note) == ("run-123", "agent-7")
     assert "No run id was given" in note
 
 
-def test_the_relay_command_says_what_is_missing_where_nothing_is_set_up(machine: Machine, root: Path) -> None:
-    finished = machine.run("claude", "UserPromptExpansion", relay(root, "run-9"), CTRLB_KEY="")
+def test_the_relay_command_says_what_is_missing_where_nothing_is_set_up(machine: Machine, checkout: Path) -> None:
+    finished = machine.run("claude", "UserPromptExpansion", relay(checkout, "run-9"), CTRLB_KEY="")
     assert "CTRLB_URL and CTRLB_KEY" in note_of(finished, "UserPromptExpansion")
 
 
-def test_other_commands_are_none_of_its_business(machine: Machine, root: Path) -> None:
-    assert machine.run("claude", "UserPromptExpansion", relay(root, "run-9", command_name="other:relay")).is_silent
+def test_other_commands_are_none_of_its_business(machine: Machine, checkout: Path) -> None:
+    assert machine.run("claude", "UserPromptExpansion", relay(checkout, "run-9", command_name="other:relay")).is_silent
 
 
 @pytest.mark.parametrize(
@@ -159,9 +183,11 @@ def test_the_run_id_is_the_first_word_or_what_is_quoted(text: str, word: str) ->
 
 
 @pytest.mark.parametrize("event", sorted(UPLOAD_WAIT_S))
-def test_a_server_that_never_answers_keeps_a_turn_no_longer_than_said(tmp_path: Path, root: Path, event: str) -> None:
-    transcript = RECORDED / "claude" / "transcript.jsonl"
-    sent = recorded("claude", event, cwd=str(root), transcript_path=str(transcript))
+def test_a_server_that_never_answers_keeps_a_turn_no_longer_than_said(
+    tmp_path: Path, checkout: Path, event: str
+) -> None:
+    transcript = DATA / "claude" / "transcript.jsonl"
+    sent = recorded("claude", event, cwd=str(checkout), transcript_path=str(transcript))
     with ScriptedServer(hangs) as server:
         finished = Machine(tmp_path / "home", server.url).run("claude", event, sent)
         assert finished.is_silent
@@ -174,9 +200,9 @@ FAILURES = {"gone": closes, "rubbish": says(b"rubbish"), "broken": answers(500, 
 
 @pytest.mark.parametrize("behaviour", FAILURES.values(), ids=FAILURES)
 @pytest.mark.parametrize("event", ["SessionStart-startup", "Stop", "SubagentStop", "SessionEnd"])
-def test_a_server_that_fails_costs_no_hook_anything(tmp_path: Path, root: Path, event: str, behaviour: Any) -> None:
-    transcript = RECORDED / "claude" / "transcript.jsonl"
-    sent = recorded("claude", event, cwd=str(root), transcript_path=str(transcript))
+def test_a_server_that_fails_costs_no_hook_anything(tmp_path: Path, checkout: Path, event: str, behaviour: Any) -> None:
+    transcript = DATA / "claude" / "transcript.jsonl"
+    sent = recorded("claude", event, cwd=str(checkout), transcript_path=str(transcript))
     with ScriptedServer(behaviour) as server:
         machine = Machine(tmp_path / "home", server.url)
         finished = machine.run("claude", event.partition("-")[0], sent)
@@ -200,16 +226,16 @@ def test_rubbish_from_a_client_stops_nobody(machine: Machine, event: str, sent: 
 
 @pytest.mark.parametrize("event", ["SessionStart-startup", "UserPromptExpansion", "Stop", "SessionEnd"])
 def test_a_state_folder_that_cannot_be_written_costs_no_hook_anything(
-    machine: Machine, root: Path, tmp_path: Path, event: str
+    machine: Machine, checkout: Path, tmp_path: Path, event: str
 ) -> None:
     (tmp_path / "a-file").write_text("")
-    sent = recorded("claude", event, cwd=str(root))
+    sent = recorded("claude", event, cwd=str(checkout))
     finished = machine.run("claude", event.partition("-")[0], sent, CTRLB_AGENT_HOME=str(tmp_path / "a-file"))
     assert (finished.status, finished.errors) == (0, b"")
 
 
-def test_an_ended_session_no_longer_holds_the_run_of_its_checkout(machine: Machine, root: Path) -> None:
-    start, end = (recorded("claude", name, cwd=str(root)) for name in ("SessionStart-startup", "SessionEnd"))
+def test_an_ended_session_no_longer_holds_the_run_of_its_checkout(machine: Machine, checkout: Path) -> None:
+    start, end = (recorded("claude", name, cwd=str(checkout)) for name in ("SessionStart-startup", "SessionEnd"))
     run, _ = ids_in(note_of(machine.run("claude", "SessionStart", start, **NO_IDS)))
     assert machine.run("claude", "SessionEnd", end, **NO_IDS).is_silent
     other = {**start, "session_id": "another"}

@@ -52,7 +52,7 @@ def test_doctor_finds_the_server_added_by_hand_that_hides_the_plugins(
     found = doctor(installed)
     assert found.status == 1, found
     remedy = "claude mcp remove mine"
-    assert remedy in found.stdout
+    assert f"cd {installed.checkout} && {remedy}" in found.stdout
     assert installed.run(*shlex.split(remedy)[1:]).status == 0
     assert doctor(installed).status == 0
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from ctrlb_agent import calls, state
+from ctrlb_agent.command_line import doctor_clients
+from ctrlb_agent.command_line.finding import Finding
 from ctrlb_agent.connection import Connection, Unreachable, error_of
-from ctrlb_agent.json_values import list_of, object_of, parsed
+from ctrlb_agent.json_values import object_of, parsed
 from ctrlb_agent.settings import Settings, settings_of
 from ctrlb_agent.uploading import spool
 
@@ -22,17 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 DEADLINE_S = 10.0
-CLIENT_DEADLINE_S = 20.0
 RECENT_S = 24 * 3_600
-NEW_KEY = "make a new one on the Connect screen, or with `python -m ctrlb keys create` on a laptop, and set CTRLB_KEY"
-
-
-class Finding(NamedTuple):
-    """One thing that was looked at: `ok`, `note` (worth knowing) or `fail` (to be mended, as `remedy` says)."""
-
-    level: str
-    text: str
-    remedy: str = ""
+NEW_KEY = "make a new one in the console, or on a laptop with `ctrlb keys create`, and set CTRLB_KEY"
 
 
 def findings(environ: Mapping[str, str], codex_home: str | None = None) -> list[Finding]:
@@ -43,8 +35,8 @@ def findings(environ: Mapping[str, str], codex_home: str | None = None) -> list[
         *_server(settings),
         *_interpreter(),
         *_folder(),
-        *_claude(environ, settings),
-        *_codex(environ, codex_home),
+        *doctor_clients.claude(environ, settings),
+        *doctor_clients.codex(environ, settings, codex_home),
         *_spool(),
         *_log(),
     ]
@@ -58,6 +50,14 @@ def _variables(environ: Mapping[str, str], settings: Settings) -> Iterator[Findi
             )
     if environ.get("CTRLB_URL", "").endswith("/"):
         yield Finding("fail", "CTRLB_URL ends in /, so Claude Code's tools ask for //mcp", "export it without that /")
+    plugins = doctor_clients.plugin_url(environ)
+    if plugins and not settings.are_complete:
+        yield Finding(
+            "note",
+            f"Claude Code's plugin has an address of its own, {plugins}; commands and Codex have none, or no key",
+            "set CTRLB_URL and CTRLB_KEY, or run `configure`",
+        )
+        return
     if not settings.url:
         yield Finding("fail", "the server is not known", "set CTRLB_URL, or run `configure --url`")
     if not settings.key:
@@ -99,7 +99,7 @@ def _server(settings: Settings) -> Iterator[Finding]:
 def _interpreter() -> Iterator[Finding]:
     kept = _text(state.path("python")).strip()
     if not kept:
-        yield Finding("note", "hooks have not run yet: each start looks for python3 until one has")
+        yield Finding("note", "no hook has run yet")
     elif not os.access(kept, os.X_OK):
         remedy = f"remove {state.path('python')}: the next session finds another"
         yield Finding("fail", f"the Python that hooks use is gone: {kept}", remedy)
@@ -111,47 +111,6 @@ def _folder() -> Iterator[Finding]:
     mode = stat.S_IMODE(os.stat(state.home()).st_mode)
     if mode & 0o077:
         yield Finding("fail", f"others can read {state.home()} (mode {mode:o})", f"chmod 700 {state.home()}")
-
-
-def _claude(environ: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
-    listed = _output(["claude", "plugin", "list", "--json"])
-    if listed is None:
-        return
-    plugins = [name for name in _names(listed) if name.partition("@")[0] == "ctrlb-agent"]
-    if plugins:
-        yield Finding("ok", f"Claude Code has the plugin {plugins[0]}")
-    else:
-        remedy = "claude plugin marketplace add <this folder> && claude plugin install ctrlb-agent@ctrlb"
-        yield Finding("note", "Claude Code has no plugin ctrlb-agent", remedy)
-    folder = environ.get("CLAUDE_CONFIG_DIR")
-    file = os.path.join(folder, ".claude.json") if folder else os.path.expanduser("~/.claude.json")
-    rivals = sorted(_servers_at(state.read_json(file) or {}, f"{settings.url}/mcp"))
-    if plugins and rivals:
-        yield Finding(
-            "fail",
-            f"an MCP server added by hand has the same address, so the plugin's is suppressed: {', '.join(rivals)}",
-            f"claude mcp remove {rivals[0]}",
-        )
-
-
-def _codex(environ: Mapping[str, str], codex_home: str | None) -> Iterator[Finding]:
-    folder = codex_home or environ.get("CODEX_HOME") or os.path.expanduser("~/.codex")
-    if not os.path.isdir(folder):
-        return
-    from ctrlb_agent.codex_setup import codex_config, codex_trust
-
-    if codex_config.installed(folder) is None:
-        yield Finding("note", "Codex has no hooks of ours", "python3 -I install.py --codex")
-        return
-    yield Finding("ok", f"Codex has the hooks and the server in {folder}")
-    if not environ.get("CTRLB_KEY"):
-        yield Finding("fail", "CTRLB_KEY is not set, so Codex leaves the server out without a word", "export CTRLB_KEY")
-    untrusted = codex_trust.untrusted(folder)
-    if untrusted is None:
-        yield Finding("note", "Codex could not be asked which hooks it trusts", "look at /hooks in Codex")
-    elif untrusted:
-        remedy = "python3 -I install.py --codex --trust, or /hooks in Codex"
-        yield Finding("fail", f"Codex does not run hooks that it does not trust: {', '.join(untrusted)}", remedy)
 
 
 def _spool() -> Iterator[Finding]:
@@ -168,33 +127,6 @@ def _log() -> Iterator[Finding]:
         yield Finding(
             "note", f"{len(recent)} lines in {state.path('agent.log')} since yesterday; the last: {recent[-1]}"
         )
-
-
-def _output(command: list[str]) -> bytes | None:
-    """What the client prints, or None when it is not here or does not answer."""
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=CLIENT_DEADLINE_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
-
-
-def _names(listed: bytes) -> Iterator[str]:
-    """The ids in `claude plugin list --json`."""
-    for plugin in map(object_of, list_of(parsed(listed))):
-        yield str(plugin.get("id") or plugin.get("name") or "")
-
-
-def _servers_at(configured: dict[str, Any], url: str) -> set[str]:
-    """The names of the servers with this address that a person added, for all projects or for one."""
-    return {
-        name
-        for place in (configured, *object_of(configured.get("projects")).values())
-        for name, server in object_of(object_of(place).get("mcpServers")).items()
-        if object_of(server).get("url") == url
-    }
 
 
 def _text(file: str) -> str:

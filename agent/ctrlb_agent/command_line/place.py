@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ctrlb_agent.connection import Connection, error_of
 from ctrlb_agent.json_values import object_in
 from ctrlb_agent.paths import relative_to, root_of
-from ctrlb_agent.sessions.identity import identity_of_session
+from ctrlb_agent.sessions.identity import acting_as
 from ctrlb_agent.settings import Settings, settings_of, value_of
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ class Place(NamedTuple):
 def acting(arguments: argparse.Namespace, environ: Mapping[str, str], needs_agent: bool = True) -> Place:
     """Who the command acts as. Raises Mistake when that is not known."""
     settings = reached(arguments, environ)
-    session = identity_of_session(environ.get("CLAUDE_CODE_SESSION_ID", ""))
-    run = arguments.run or value_of(environ, "CTRLB_RUN") or (session.run if session else "")
-    agent = arguments.agent or value_of(environ, "CTRLB_AGENT") or (session.agent if session else "")
+    session = acting_as(environ.get("CLAUDE_CODE_SESSION_ID", ""), environ)
+    run = arguments.run or (session.run if session else value_of(environ, "CTRLB_RUN"))
+    agent = arguments.agent or (session.agent if session else value_of(environ, "CTRLB_AGENT"))
     if not run:
         raise Mistake("the run is not known: pass --run, or set CTRLB_RUN")
     if needs_agent and not agent:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ctrlb_agent.command_line.doctor import Finding
+    from ctrlb_agent.command_line.finding import Finding
 
 MARKS = {"ok": "ok  ", "note": "note", "fail": "FAIL"}
 
