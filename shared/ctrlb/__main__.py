@@ -95,7 +95,7 @@ def _greeting(url: str, key: str, folder: Path, stores: Ports) -> str:
 Sign in, once, within ten minutes:
   {laptop.sign_in_link(url, stores)}
 
-Add it to Claude Code:
+Connect your agents with the plugin and the installer in agent/, or Claude Code with the tools alone:
   claude mcp add --transport http ctrlb "{url}/mcp" --header "Authorization: Bearer {key}"
 
 For scripts: CTRLB_URL and CTRLB_KEY are in {folder / laptop.ENV_FILE}
