@@ -3,7 +3,7 @@
 import json
 
 from ctrlb.domain.access import Caller
-from ctrlb.domain.errors import NotFound
+from ctrlb.domain.errors import Invalid, NotFound
 from ctrlb.domain.key_format import secret_hash, written_key
 from ctrlb.domain.rows import Audit, Key
 from ctrlb.models import (
@@ -15,13 +15,13 @@ from ctrlb.models import (
     RevokeKeyAnswer,
     RevokeKeyRequest,
 )
-from ctrlb.ports import Ports
+from ctrlb.ports import MAX_LIVE_KEYS, Ports, TooManyKeys
 
 DAY_US = 86_400_000_000
 
 
 def create_key(request: CreateKeyRequest, caller: Caller, ports: Ports) -> CreateKeyAnswer:
-    """Make a key that acts as the caller."""
+    """Make a key that acts as the caller, who may have MAX_LIVE_KEYS of them."""
     now_us = ports.clock.now_us()
     secret = ports.random.secret()
     key = Key(
@@ -33,7 +33,13 @@ def create_key(request: CreateKeyRequest, caller: Caller, ports: Ports) -> Creat
         created_us=now_us,
         expires_us=now_us + request.expires_days * DAY_US if request.expires_days else None,
     )
-    ports.identity.add_key(key, _audit("create_key", key.key_id, caller, now_us))
+    try:
+        ports.identity.add_key(key, _audit("create_key", key.key_id, caller, now_us))
+    except TooManyKeys:
+        raise Invalid(
+            f"you have {MAX_LIVE_KEYS} keys that are neither revoked nor expired, and may have no more; "
+            "revoke one that is not used any more: GET /ai/keys lists them"
+        ) from None
     return CreateKeyAnswer(
         key=written_key(key.workspace, key.key_id, secret), key_id=key.key_id, name=key.name, expires=key.expires_us
     )

@@ -1,13 +1,15 @@
 """The port IdentityStore, on every adapter: keys, members, settings, and sign-ins that work once."""
 
+import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
+from ctrlb.domain.errors import Unavailable
 from ctrlb.domain.rows import Audit, Grant, Grounds, IngestCredential, Key, Member, Role, Settings, SignIn
-from ctrlb.ports import IdentityStore, Moved, Ports
+from ctrlb.ports import MAX_LIVE_KEYS, IdentityStore, Moved, Ports, TooManyKeys
 from tests.contract.relay_rows import NOW_US
 
 KEY = Key("acme", "key1", "ann", "laptop", "hash", NOW_US, None)
@@ -27,7 +29,7 @@ def identity(all_stores: Ports) -> IdentityStore:
 
 def test_what_was_never_written_is_not_there(identity: IdentityStore) -> None:
     assert identity.key("acme", "key1") is None
-    assert identity.keys("acme", None) == []
+    assert identity.keys("acme", "ann") == []
     assert identity.member("acme", "ann") is None
     assert identity.members("acme") == []
     assert identity.settings("acme") == Settings()
@@ -43,14 +45,47 @@ def test_a_key_comes_back_as_it_was_added(identity: IdentityStore, expires_us: i
     assert identity.key("acme", "key1") == key
 
 
-def test_keys_are_listed_oldest_first_of_a_user_or_of_all(identity: IdentityStore) -> None:
+def test_a_persons_keys_are_listed_oldest_first_and_nobody_elses(identity: IdentityStore) -> None:
     keys = [replace(KEY, key_id=f"key{index}", created_us=NOW_US + index, user="bob") for index in (3, 1)]
-    keys += [replace(KEY, key_id="key2", created_us=NOW_US + 2), replace(KEY, workspace="other", key_id="key0")]
-    for key in keys:
-        identity.add_key(key, AUDIT)
-    assert [key.key_id for key in identity.keys("acme", None)] == ["key1", "key2", "key3"]
-    assert [key.key_id for key in identity.keys("acme", "bob")] == ["key1", "key3"]
-    assert [key.key_id for key in identity.keys("acme", "cid")] == []
+    keys += [replace(KEY, key_id="key2", user=user) for user in ("bobby", "bo", "ann")]
+    for key in [*keys, replace(KEY, workspace="other", key_id="key0", user="bob")]:
+        identity.add_key(replace(key, key_id=f"{key.user}-{key.key_id}"), AUDIT)
+    assert [key.key_id for key in identity.keys("acme", "bob")] == ["bob-key1", "bob-key3"]
+    assert identity.keys("acme", "ann") == [replace(KEY, key_id="ann-key2")]
+    assert identity.keys("acme", "cid") == []
+
+
+def test_a_person_has_no_more_live_keys_than_there_may_be(identity: IdentityStore) -> None:
+    ends = NOW_US + 10
+    for number in range(MAX_LIVE_KEYS):
+        identity.add_key(replace(KEY, key_id=f"key{number}", expires_us=ends if number == 0 else None), AUDIT)
+    one_more = replace(KEY, key_id="one more", created_us=ends - 1)
+    with pytest.raises(TooManyKeys):
+        identity.add_key(one_more, AUDIT)
+    assert identity.key("acme", "one more") is None
+    identity.add_key(replace(one_more, key_id="bob's", user="bob"), AUDIT)
+    identity.add_key(replace(one_more, created_us=ends), AUDIT)  # the first has expired by then
+    with pytest.raises(TooManyKeys):
+        identity.add_key(replace(one_more, key_id="yet another", created_us=ends), AUDIT)
+    identity.revoke_key("acme", "key1", ends, AUDIT)
+    identity.add_key(replace(one_more, key_id="yet another", created_us=ends), AUDIT)
+    assert len(identity.keys("acme", "ann")) == MAX_LIVE_KEYS + 2
+
+
+@pytest.mark.races
+def test_many_that_make_keys_at_once_get_no_more_than_there_may_be(identity: IdentityStore) -> None:
+    for number in range(MAX_LIVE_KEYS - 1):
+        identity.add_key(replace(KEY, key_id=f"key{number}"), AUDIT)
+    together = threading.Barrier(RIVALS)
+
+    def add(number: int) -> None:
+        together.wait()
+        with contextlib.suppress(TooManyKeys, Unavailable):
+            identity.add_key(replace(KEY, key_id=f"rival{number}"), AUDIT)
+
+    with ThreadPoolExecutor(RIVALS) as threads:
+        list(threads.map(add, range(RIVALS)))
+    assert len(identity.keys("acme", "ann")) <= MAX_LIVE_KEYS
 
 
 def test_a_key_is_revoked_once_and_keeps_its_first_time(identity: IdentityStore) -> None:

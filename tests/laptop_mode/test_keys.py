@@ -8,7 +8,9 @@ import httpx2
 import pytest
 
 from ctrlb.domain.key_format import written_key
-from ctrlb.ports import Ports
+from ctrlb.laptop import WORKSPACE
+from ctrlb.ports import MAX_LIVE_KEYS, Ports
+from ctrlb.sign_in import new_code
 from tests.acceptance.calls import SESSIONS, answered, records, refusal, row, search, upload
 from tests.laptop import PROJECT, Laptop
 from tests.laptop_mode.conftest import add_key, add_member, client
@@ -49,6 +51,21 @@ def test_a_person_makes_a_key_that_works_and_is_listed(
     assert listed["last_used"] >= listed["created"]
     assert made["expires"] == listed["expires"]
     assert listed["expires"] == (None if expected is None else listed["created"] + expected * DAY_US)
+
+
+def test_a_person_with_a_hundred_keys_revokes_one_before_they_make_another(laptop: Laptop, stores: Ports) -> None:
+    add_member(stores, "zoe")
+    for _ in range(MAX_LIVE_KEYS):
+        add_key(stores, "zoe")
+    code = new_code(WORKSPACE, "zoe", stores)
+    token = answered(httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": code}))["token"]
+    with client(laptop, token) as zoe:
+        refused = refusal(zoe.post("/ai/keys", json={"name": "one more"}), 400)
+        assert "you have 100 keys that are neither revoked nor expired" in refused
+        first = answered(zoe.get("/ai/keys"))["keys"][0]["key_id"]
+        answered(zoe.delete(f"/ai/keys/{first}"))
+        answered(zoe.post("/ai/keys", json={"name": "one more"}), 201)
+        refusal(zoe.post("/ai/keys", json={"name": "another"}), 400)
 
 
 @pytest.mark.promise("code-revoked")

@@ -60,7 +60,7 @@ def test_a_use_is_noted_once_an_hour(stores: Ports, clock: HandClock) -> None:
     noted = []
     for _ in range(4):
         identify(f"Bearer {key}", stores)
-        (kept,) = stores.identity.keys("local", None)
+        (kept,) = stores.identity.keys("local", "admin")
         noted.append(kept.last_used_us)
         clock.move_s(1_800)
     assert noted[0] == noted[1] != noted[2] == noted[3]

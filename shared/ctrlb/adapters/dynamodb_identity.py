@@ -14,9 +14,12 @@ from ctrlb.adapters import dynamodb_keys as places
 from ctrlb.adapters.dynamodb_items import Item, item, number, number_or_none, text, texts
 from ctrlb.adapters.dynamodb_table import Check, ConditionFailed, Table, Values
 from ctrlb.adapters.identity_text import read_grants, written_grants
+from ctrlb.domain.errors import Unavailable
 from ctrlb.domain.rows import Audit, Grounds, IngestCredential, Key, Member, Permission, Role, Settings, SignIn
-from ctrlb.ports import Moved, Randomness
+from ctrlb.ports import MAX_LIVE_KEYS, Moved, Randomness, TooManyKeys
 
+ADD_TRIES = 16
+"""How often a key is added anew because another of the same person came first."""
 _S_US = 1_000_000
 
 
@@ -33,14 +36,27 @@ class DynamodbIdentity:
         return _key(workspace, found) if found else None
 
     def add_key(self, key: Key, audit: Audit) -> None:
-        """See IdentityStore.add_key."""
-        self._table.write_all(_key_item(key), self._audit(audit))
+        """See IdentityStore.add_key. The count of the keys that were made tells whether another came meanwhile."""
+        place = item(pk=places.workspace_pk(key.workspace), sk=places.keys_sk(key.user))
+        for _ in range(ADD_TRIES):
+            found = self._table.get(place)
+            live = sum(each.is_live(key.created_us) for each in self.keys(key.workspace, key.user))
+            if live >= MAX_LIVE_KEYS:
+                raise TooManyKeys
+            condition, values = "attribute_not_exists(pk)", None
+            if found:
+                condition, values = "made = :made", {"made": number(found, "made")}
+            row = place | item(made=number(found or {}, "made") + 1)
+            with contextlib.suppress(ConditionFailed):
+                self._table.put_with(row, condition, values, [_key_item(key), self._audit(audit)])
+                return
+        raise Unavailable("you are making other keys all the time; nothing was made, send it again")
 
-    def keys(self, workspace: str, user: str | None) -> list[Key]:
+    def keys(self, workspace: str, user: str) -> list[Key]:
         """See IdentityStore.keys."""
-        place = {"pk": places.workspace_pk(workspace), "keys": places.KEY_PREFIX}
-        found = [_key(workspace, each) for each in self._table.query("pk = :pk AND begins_with(sk, :keys)", place)]
-        return sorted((key for key in found if user in (None, key.user)), key=attrgetter("created_us", "key_id"))
+        place = {"pk": places.workspace_pk(workspace), "keys": places.keys_of(user)}
+        found = self._table.query("pk = :pk AND begins_with(#at, :keys)", place, index=places.BY_TIME)
+        return [_key(workspace, each) for each in found]
 
     def revoke_key(self, workspace: str, key_id: str, revoked_us: int, audit: Audit) -> None:
         """See IdentityStore.revoke_key."""
@@ -100,7 +116,7 @@ class DynamodbIdentity:
     def _change(self, row: Item, found_us: int | None, by: Grounds | None, audit: Audit) -> None:
         """Write the row over the one of that version, None for none, while `by` is as it was read."""
         try:
-            self._table.put_with(row, *_of_version(found_us), self._audit(audit), _unmoved(by, row))
+            self._table.put_with(row, *_of_version(found_us), [self._audit(audit)], _unmoved(by, row))
         except ConditionFailed:
             raise Moved from None
 
@@ -122,7 +138,7 @@ class DynamodbIdentity:
         if found:
             condition, values = "settings = :found", {"found": text(found, "settings")}
         try:
-            self._table.put_with(row, condition, values, self._audit(audit), _unmoved(by, row))
+            self._table.put_with(row, condition, values, [self._audit(audit)], _unmoved(by, row))
         except ConditionFailed:
             raise Moved from None
 
@@ -252,7 +268,8 @@ def _key_place(workspace: str, key_id: str) -> Item:
 def _key_item(key: Key) -> Item:
     values = dataclasses.asdict(key)
     del values["workspace"]  # its partition's
-    return _key_place(key.workspace, key.key_id) | item(**values)
+    listed = item(at=places.key_listed_at(key.user, key.created_us, key.key_id))
+    return _key_place(key.workspace, key.key_id) | listed | item(**values)
 
 
 def _key(workspace: str, found: Item) -> Key:

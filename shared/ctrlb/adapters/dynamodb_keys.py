@@ -16,12 +16,16 @@ NUMBER_DIGITS = 10
 SEQ_DIGITS = 16
 BLOCK_DIGITS = 10
 
+BY_TIME = "by_time"
+"""The index of what carries `at`."""
+
 CLAIM_PREFIX = "claim#"
 EVENT_PREFIX = "event#"
 AGENT_PREFIX = "agent#"
 RESOURCE_PREFIX = "resource#"
 EDIT_PREFIX = "edit#"
 KEY_PREFIX = "key#"
+KEYS_PREFIX = "keys#"
 MEMBER_PREFIX = "member#"
 ROLE_PREFIX = "role#"
 INGEST_PREFIX = "ingest#"
@@ -138,6 +142,21 @@ def workspace_pk(workspace: str) -> str:
 def key_sk(key_id: str) -> str:
     """The place of a key."""
     return KEY_PREFIX + joined(key_id)
+
+
+def key_listed_at(user: str, created_us: int, key_id: str) -> str:
+    """The place of a key in the list of its person's, by its age."""
+    return f"{keys_of(user)}{fixed(created_us, TIME_DIGITS)}#{key_id}"
+
+
+def keys_of(user: str) -> str:
+    """What the places in the list of a person's keys begin with."""
+    return f"{keys_sk(user)}#"
+
+
+def keys_sk(user: str) -> str:
+    """The place of the count of the keys that a person has made."""
+    return KEYS_PREFIX + joined(user)
 
 
 def ingest_sk(credential_id: str) -> str:

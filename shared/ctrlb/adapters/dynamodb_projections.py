@@ -16,7 +16,7 @@ from ctrlb.adapters.dynamodb_projected_items import (
     resource_item,
     run_head,
 )
-from ctrlb.adapters.dynamodb_relay import BY_TIME, claim_row, event_of, run_of
+from ctrlb.adapters.dynamodb_relay import claim_row, event_of, run_of
 from ctrlb.adapters.dynamodb_session_items import session_row
 from ctrlb.adapters.dynamodb_table import ConditionFailed, Table
 from ctrlb.adapters.threads import Threads
@@ -85,7 +85,9 @@ class DynamodbProjections:
         return known.rows + newer, known
 
     def _rows(self, condition: str, run: Run, **bounds: str) -> int:
-        return self._table.count(f"pk = :pk AND {condition}", {"pk": places.run_pk(run), **bounds}, index=BY_TIME)
+        return self._table.count(
+            f"pk = :pk AND {condition}", {"pk": places.run_pk(run), **bounds}, index=places.BY_TIME
+        )
 
     def _add_activity(self, run: Run, activity: AgentActivity) -> None:
         sk = places.agent_sk(activity.holder, "".join(activity.session_ids))

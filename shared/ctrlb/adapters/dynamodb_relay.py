@@ -15,7 +15,6 @@ from ctrlb.adapters.threads import Threads
 from ctrlb.domain.rows import ClaimKind, ClaimRow, Dataset, Event, EventKind, Holder, Run
 from ctrlb.ports import PREVIEW_CHARS, Clock, NumberTaken, Randomness
 
-BY_TIME = "by_time"
 READERS = 16
 """How many records are read at once."""
 
@@ -58,7 +57,7 @@ class DynamodbRelay:
         whole = {"pk": places.run_pk(run)}
         return [
             event_of(found)
-            for found in self._table.query("pk = :pk", whole, limit=limit, backwards=True, index=BY_TIME)
+            for found in self._table.query("pk = :pk", whole, limit=limit, backwards=True, index=places.BY_TIME)
         ]
 
     def _at(self, ts_us: int) -> str:

@@ -47,23 +47,19 @@ class Table:
         else:
             self.transact([{"Put": self._put(item, condition, values)} for item in items])
 
-    def write_all(self, *items: Item) -> None:
-        """Write the items, whatever is there, or none."""
-        self.transact([{"Put": self._put(item, None, None)} for item in items])
-
     def put_with(
         self,
         item: Item,
         condition: str,
         values: Values | None,
-        beside: Item,
+        beside: Sequence[Item],
         only_if: Sequence[Check] = (),
     ) -> None:
-        """Write the item if all conditions hold, and `beside` with it, or neither. Raises ConditionFailed."""
+        """Write the item if all conditions hold, and those `beside` it, or none of them. Raises ConditionFailed."""
         self.transact(
             [
                 {"Put": self._put(item, condition, values)},
-                {"Put": self._put(beside, None, None)},
+                *({"Put": self._put(each, None, None)} for each in beside),
                 *({"ConditionCheck": self._check(*check)} for check in only_if),
             ]
         )

@@ -40,7 +40,7 @@ class CachedIdentity:
         """See IdentityStore.add_key."""
         self._store.add_key(key, audit)
 
-    def keys(self, workspace: str, user: str | None) -> list[Key]:
+    def keys(self, workspace: str, user: str) -> list[Key]:
         """See IdentityStore.keys; not cached."""
         return self._store.keys(workspace, user)
 

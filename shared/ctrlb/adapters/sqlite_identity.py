@@ -8,7 +8,7 @@ from typing import Any
 from ctrlb.adapters.identity_text import read_grants, written_grants
 from ctrlb.adapters.sqlite_database import SqliteDatabase
 from ctrlb.domain.rows import Audit, Grounds, IngestCredential, Key, Member, Role, Settings, SignIn
-from ctrlb.ports import Moved
+from ctrlb.ports import MAX_LIVE_KEYS, Moved, TooManyKeys
 
 IDENTITY_SCHEMA = """
 CREATE TABLE IF NOT EXISTS people (
@@ -26,6 +26,7 @@ CREATE TABLE IF NOT EXISTS keys (
     last_used_us INTEGER,
     PRIMARY KEY (workspace, key_id)
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS keys_by_user ON keys (workspace, user, created_us, key_id);
 CREATE TABLE IF NOT EXISTS ingest_credentials (
     workspace TEXT NOT NULL, credential_id TEXT NOT NULL, dataset TEXT NOT NULL, name TEXT NOT NULL,
     created_by TEXT NOT NULL, secret_sha256 TEXT NOT NULL, created_us INTEGER NOT NULL, revoked_us INTEGER,
@@ -42,6 +43,7 @@ CREATE TABLE IF NOT EXISTS audits (
 );
 """
 _KEY = "SELECT workspace, key_id, user, name, secret_sha256, created_us, expires_us, revoked_us, last_used_us FROM keys"
+_KEYS_OF = f"{_KEY} WHERE workspace = ? AND user = ? ORDER BY created_us, key_id"
 _MEMBER = "SELECT workspace, user, role, active, grants, changed_us FROM people WHERE workspace = ?"
 _ROLE = "SELECT workspace, name, permissions, changed_us FROM roles WHERE workspace = ?"
 _SETTINGS = "SELECT settings FROM settings WHERE workspace = ?"
@@ -67,18 +69,17 @@ class SqliteIdentity:
         """See IdentityStore.add_key."""
 
         def job(connection: sqlite3.Connection) -> None:
+            keys = (Key(*row) for row in connection.execute(_KEYS_OF, (key.workspace, key.user)))
+            if sum(each.is_live(key.created_us) for each in keys) >= MAX_LIVE_KEYS:
+                raise TooManyKeys
             connection.execute("INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", dataclasses.astuple(key))
             _record(connection, audit)
 
         self._database.write(job)
 
-    def keys(self, workspace: str, user: str | None) -> list[Key]:
+    def keys(self, workspace: str, user: str) -> list[Key]:
         """See IdentityStore.keys."""
-        rows = self._database.select(
-            f"{_KEY} WHERE workspace = ? AND (? IS NULL OR user = ?) ORDER BY created_us, key_id",
-            (workspace, user, user),
-        )
-        return [Key(*row) for row in rows]
+        return [Key(*row) for row in self._database.select(_KEYS_OF, (workspace, user))]
 
     def revoke_key(self, workspace: str, key_id: str, revoked_us: int, audit: Audit) -> None:
         """See IdentityStore.revoke_key."""

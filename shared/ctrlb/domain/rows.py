@@ -225,6 +225,10 @@ class Key:
     revoked_us: int | None = None
     last_used_us: int | None = None
 
+    def is_live(self, now_us: int) -> bool:
+        """Whether it is neither revoked nor expired."""
+        return self.revoked_us is None and (self.expires_us is None or self.expires_us > now_us)
+
 
 @dataclass(frozen=True, slots=True)
 class IngestCredential:

@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 from ctrlb.domain.rows import AgentActivity, ClaimRow, Dataset, Edit, Event, Run, RunSummary, SessionRow
 from ctrlb.domain.streams import Change, DeadLetter, Outcome
 from ctrlb.domain.words import Term
-from ctrlb.ports.identity import IdentityStore, Issuer, Moved
+from ctrlb.ports.identity import MAX_LIVE_KEYS, IdentityStore, Issuer, Moved, TooManyKeys
 
 Order: TypeAlias = Literal["newest", "oldest"]
 
@@ -213,6 +213,7 @@ class Ports:
 
 
 __all__ = [
+    "MAX_LIVE_KEYS",
     "PREVIEW_CHARS",
     "Clock",
     "DeadLetters",
@@ -231,4 +232,5 @@ __all__ = [
     "SessionIndex",
     "SessionStore",
     "SessionTaken",
+    "TooManyKeys",
 ]

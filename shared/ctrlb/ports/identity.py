@@ -4,6 +4,13 @@ from typing import Protocol
 
 from ctrlb.domain.rows import Audit, Grounds, IngestCredential, Key, Member, Role, Settings, SignIn
 
+MAX_LIVE_KEYS = 100
+"""How many keys of a person may be neither revoked nor expired at once."""
+
+
+class TooManyKeys(Exception):
+    """The person has MAX_LIVE_KEYS already; nothing was written."""
+
 
 class Moved(Exception):
     """What was to be replaced is not as it was read: somebody changed it meanwhile. Nothing was written."""
@@ -20,10 +27,10 @@ class IdentityStore(Protocol):
         """
 
     def add_key(self, key: Key, audit: Audit) -> None:
-        """Write a new key; its id is random and taken to be new."""
+        """Write a new key, or raise TooManyKeys; its id is random and taken to be new."""
 
-    def keys(self, workspace: str, user: str | None) -> list[Key]:
-        """The keys of a user, or of the workspace, oldest first, revoked ones too."""
+    def keys(self, workspace: str, user: str) -> list[Key]:
+        """The user's keys, oldest first, revoked ones too. However many others have, it takes no longer."""
 
     def revoke_key(self, workspace: str, key_id: str, revoked_us: int, audit: Audit) -> None:
         """Mark the key revoked; one that is revoked already keeps its first time."""
