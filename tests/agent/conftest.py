@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.agent.hook_process import Machine
 from tests.laptop import Laptop
 
 
@@ -14,6 +15,14 @@ def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
     server = Laptop(tmp_path_factory.mktemp("laptop"))
     yield server
     server.stop()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """A user's machine without a server."""
+    made = Machine(tmp_path / "home")
+    yield made
+    made.close()
 
 
 @pytest.fixture

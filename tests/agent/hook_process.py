@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from ctrlb_agent import hook as hook_module
-from tests.agent.programs import AGENT, PYTHON
+from tests.agent.programs import AGENT, PYTHON, environment, logged
+from tests.agent.recorded import DATA
 
-RECORDED = Path(__file__).resolve().parents[1] / "data" / "agent"
 TIMEOUT_S = 30.0
 POLL_S = 0.01
 START_S = 1.5
@@ -53,13 +53,13 @@ class Finished:
 
 def recorded(client: str, name: str, **changes: Any) -> dict[str, Any]:
     """The input that the client sent, with other top-level fields if the test needs them."""
-    sent: dict[str, Any] = json.loads((RECORDED / client / "hooks" / f"{name}.json").read_text())
+    sent: dict[str, Any] = json.loads((DATA / client / "hooks" / f"{name}.json").read_text())
     return {**sent, **changes}
 
 
 def recorded_names(client: str, event: str) -> list[str]:
     """The names of all recorded inputs of the event."""
-    return sorted(file.stem for file in (RECORDED / client / "hooks").glob(f"{event}*.json"))
+    return sorted(file.stem for file in (DATA / client / "hooks").glob(f"{event}*.json"))
 
 
 def write_of(path: str | Path, cwd: str | Path, **more: Any) -> dict[str, Any]:
@@ -76,10 +76,8 @@ class Machine:
         self.state = folder / "state"
         self.state.mkdir(mode=0o700, parents=True)
         (self.state / "python").write_text(f"{os.path.realpath(PYTHON)}\n")
-        base = {"PATH": os.environ["PATH"], "HOME": str(folder), "CTRLB_AGENT_HOME": str(self.state)}
-        base["CTRLB_AGENT_IDLE_S"] = IDLE_S
         who = {"CTRLB_URL": url, "CTRLB_KEY": key, "CTRLB_RUN": "run-123", "CTRLB_AGENT": "agent-7"}
-        self.environ = {**base, **who, **environ}
+        self.environ = environment(folder, CTRLB_AGENT_IDLE_S=IDLE_S, **{**who, **environ})
 
     def command(self, client: str, event: str) -> list[str]:
         """The command line that the clients' configuration has."""
@@ -106,6 +104,15 @@ class Machine:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+
+    def asking(self, sent: dict[str, Any], **environ: str) -> "subprocess.Popen[bytes]":
+        """A hook before an edit that has its input, and is waiting for a server."""
+        process = self.start("claude", "PreToolUse", **environ)
+        assert process.stdin
+        process.stdin.write(encoded(sent))
+        process.stdin.close()
+        process.stdin = None
+        return process
 
     def start_daemon(self) -> int:
         """Start the background process as a hook does, wait until it listens, and return its process id."""
@@ -143,8 +150,7 @@ class Machine:
 
     def log(self) -> str:
         """What the hooks wrote down."""
-        file = self.state / "agent.log"
-        return file.read_text() if file.exists() else ""
+        return logged(self.state)
 
     def close(self) -> None:
         """End what runs in the background. What is just about to start ends by itself a little later."""

@@ -14,11 +14,17 @@ PYTHON = os.environ.get("CTRLB_AGENT_PYTHON", sys.executable)
 TIMEOUT_S = 60.0
 
 
-def environment(home: Path, laptop: Laptop | None = None, **more: str) -> dict[str, str]:
+def environment(home: Path, laptop: Laptop | None = None, /, **more: str) -> dict[str, str]:
     """An environment without anything of the test's own: a home, and how to reach the server."""
     base = {"PATH": os.environ["PATH"], "HOME": str(home), "CTRLB_AGENT_HOME": str(home / "state")}
     server = {"CTRLB_URL": laptop.url, "CTRLB_KEY": laptop.key} if laptop else {}
     return {**base, **server, **more}
+
+
+def logged(state: Path) -> str:
+    """What the agents' side wrote down in its folder."""
+    file = state / "agent.log"
+    return file.read_text() if file.exists() else ""
 
 
 def ctrlb(*arguments: str, environ: dict[str, str], cwd: Path, sent: str = "") -> subprocess.CompletedProcess[str]:

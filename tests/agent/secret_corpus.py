@@ -6,9 +6,10 @@ made up and kept in parts, divided by `·`, so that nothing that scans the repos
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[1] / "data" / "agent" / "redaction"
+from tests.agent.recorded import DATA
+
+FOLDER = DATA / "redaction"
 REDACTED = "[REDACTED]"
 _MARKED = re.compile("⟦[^⟧]*⟧")
 

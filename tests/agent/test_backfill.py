@@ -16,10 +16,10 @@ from ctrlb_agent.transcripts import claude_transcript, codex_rollout
 from ctrlb_agent.uploading.transcript import Parser
 from tests.agent.bad_road import BadRoad, Passenger, arrives, hangs, is_answered
 from tests.agent.programs import AGENT, PYTHON, TIMEOUT_S, ctrlb, environment
+from tests.agent.recorded import DATA
 from tests.agent.transcripts import as_fetched, expected, stored, without_time
 from tests.laptop import Laptop
 
-DATA = Path(__file__).resolve().parents[1] / "data" / "agent"
 SESSION = "b1d0de2d-1ef3-4644-83ba-af4871e81907"
 AGENT_FILE = "agent-a45999794fcec398c"
 THREAD = "01a22b9c-6997-7f93-b736-d15769b1fb1a"

@@ -13,6 +13,7 @@ from ctrlb_agent import complaints
 from ctrlb_agent.edit_check.check import Conflict, answer_once, printed, spellings
 from ctrlb_agent.sessions.identity import Identity
 from tests.agent.hook_process import encoded, recorded, write_of
+from tests.agent.programs import logged
 from tests.agent.scripted_server import Behaviour, ScriptedServer, closes
 from tests.agent.verdicts import FAILURES, HELD, UNTIL_US, verdict
 
@@ -48,8 +49,7 @@ class Check:
 
     def log(self) -> str:
         """What was written down."""
-        file = self.home / "agent.log"
-        return file.read_text() if file.exists() else ""
+        return logged(self.home)
 
 
 @pytest.fixture

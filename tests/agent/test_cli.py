@@ -5,13 +5,13 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from ctrlb_agent.command_line import cli, place
 from tests.agent.programs import AGENT, PYTHON, ctrlb, environment
 from tests.agent.scripted_server import ScriptedServer, answers, hangs
 from tests.laptop import Laptop
+from tests.laptop_mode.conftest import client
 
 Done = subprocess.CompletedProcess[str]
 
@@ -137,11 +137,8 @@ def test_status_shows_what_is_held(shell: Shell) -> None:
 
 def test_search_finds_what_a_session_said_and_answers_as_grep_does(shell: Shell, laptop: Laptop) -> None:
     row = {"session_id": "s-1", "seq": 3, "block_type": "tool_use", "tool_name": "Bash", "command": "make quokka"}
-    httpx2.post(
-        f"{laptop.url}/ai/sessions/agent_sessions/records",
-        json=[row],
-        headers={"Authorization": f"Bearer {laptop.key}"},
-    ).raise_for_status()
+    with client(laptop, laptop.key) as http:
+        http.post("/ai/sessions/agent_sessions/records", json=[row]).raise_for_status()
 
     found = shell("a", "search", "quokka", "--tool", "Bash", "--oldest")
     none = shell("a", "search", "wombat")

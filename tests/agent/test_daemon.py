@@ -6,7 +6,6 @@ import socket
 import stat
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,20 +13,12 @@ import pytest
 from ctrlb_agent import hook
 from ctrlb_agent.edit_check import daemon
 from tests.agent.hook_process import TIMEOUT_S, Machine, encoded, has_ended, kill, recorded, wait_until, write_of
-from tests.agent.programs import AGENT
+from tests.agent.programs import AGENT, logged
 from tests.agent.scripted_server import ScriptedServer, answers_once, hangs
 from tests.agent.verdicts import HELD, verdict
 
 WRITE = recorded("claude", "PreToolUse-Write")
 MANY = 16
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    """A user's machine."""
-    made = Machine(tmp_path / "home")
-    yield made
-    made.close()
 
 
 def test_the_first_hook_starts_it_for_those_that_follow(machine: Machine) -> None:
@@ -177,11 +168,7 @@ def test_after_it_was_killed_the_next_hook_is_answered_all_the_same_and_starts_a
 def test_a_hook_whose_background_process_is_killed_meanwhile_asks_itself(machine: Machine) -> None:
     pid = machine.start_daemon()
     with ScriptedServer(hangs, verdict(HELD)) as server:
-        process = machine.start("claude", "PreToolUse", CTRLB_URL=server.url)
-        assert process.stdin
-        process.stdin.write(encoded(WRITE))
-        process.stdin.close()
-        process.stdin = None
+        process = machine.asking(WRITE, CTRLB_URL=server.url)
         wait_until(lambda: len(server.requests) == 1)
         kill(pid)
         printed, errors = process.communicate(timeout=TIMEOUT_S)
@@ -201,11 +188,7 @@ def test_one_that_is_stuck_keeps_no_hook(machine: Machine) -> None:
 def test_a_slow_server_keeps_only_the_hook_that_asks_it(machine: Machine) -> None:
     machine.start_daemon()
     with ScriptedServer(hangs) as slow, ScriptedServer(verdict(HELD)) as server:
-        waiting = machine.start("claude", "PreToolUse", CTRLB_URL=slow.url)
-        assert waiting.stdin
-        waiting.stdin.write(encoded(WRITE))
-        waiting.stdin.close()
-        waiting.stdin = None
+        waiting = machine.asking(WRITE, CTRLB_URL=slow.url)
         wait_until(lambda: len(slow.requests) == 1)
         assert machine.before_edit(WRITE, CTRLB_URL=server.url).output["additionalContext"]
         assert waiting.communicate(timeout=TIMEOUT_S) == (b"", b"")
@@ -283,7 +266,7 @@ def test_a_request_that_got_stuck_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_p
         monkeypatch.setattr(daemon, "OVERDUE_S", -1.0)
         serving._jobs[object()] = time.monotonic()
         serving.serve()
-    assert "a request got stuck" in (agent_home / "agent.log").read_text()
+    assert "a request got stuck" in logged(agent_home)
 
 
 def make_old(machine: Machine) -> None:

@@ -4,7 +4,6 @@ import datetime
 import ipaddress
 import socket
 import ssl
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,14 +40,6 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     file.write_bytes(made.public_bytes(Encoding.PEM) + private)
     return file
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    """A user's machine."""
-    made = Machine(tmp_path / "home")
-    yield made
-    made.close()
 
 
 def test_a_warm_edit_is_one_request_on_the_one_connection_that_is_kept(machine: Machine) -> None:

@@ -16,6 +16,7 @@ from tests.agent.programs import AGENT, PYTHON
 from tests.agent.scripted_server import Behaviour, ScriptedServer
 from tests.agent.verdicts import FAILURES, HELD, verdict
 from tests.laptop import Laptop
+from tests.laptop_mode.conftest import client
 
 EDITS = [
     *(("claude", name) for name in recorded_names("claude", "PreToolUse") if "-Write" in name or "-Edit" in name),
@@ -27,14 +28,6 @@ OTHERS = [
     for name in recorded_names(client, "PreToolUse")
     if (client, name) not in EDITS
 ]
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    """A user's machine without a server."""
-    made = Machine(tmp_path / "home")
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +61,7 @@ def token(laptop: Laptop) -> str:
 @pytest.fixture
 def enforce(laptop: Laptop, token: str) -> Iterator[Any]:
     """Sets the enforce mode, for this test."""
-    with httpx2.Client(base_url=laptop.url, headers={"Authorization": f"Bearer {token}"}, timeout=30) as person:
+    with client(laptop, token) as person:
         before = person.get("/ai/relay/settings").json()
 
         def change(mode: str) -> None:

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,15 +12,6 @@ from tests.agent.hook_process import START_S, TIMEOUT_S, Machine, encoded, has_e
 from tests.agent.programs import AGENT, PYTHON
 from tests.agent.scripted_server import ScriptedServer
 from tests.agent.verdicts import HELD, verdict
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    """A user's machine without a server."""
-    made = Machine(tmp_path / "home")
-    yield made
-    made.close()
-
 
 ODD_INPUTS = {
     "nothing": b"",

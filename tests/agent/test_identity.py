@@ -9,6 +9,7 @@ from ctrlb_agent import state
 from ctrlb_agent.paths import root_of
 from ctrlb_agent.sessions import identity, names
 from ctrlb_agent.sessions.identity import Identity, identity_of, identity_of_session, join_run
+from tests.agent.programs import logged
 from tests.agent.sessions import CLAUDE, end, hook, start
 
 
@@ -167,7 +168,7 @@ def test_a_lock_that_somebody_keeps_costs_a_moment_and_no_answer(
         second = start("two", checkout)
     assert second.run == before.run
     assert second == start("two", checkout)
-    assert "without the lock" in Path(state.path("agent.log")).read_text()
+    assert "without the lock" in logged(Path(state.home()))
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"run": 1}', "\x00"])

@@ -15,6 +15,7 @@ from ctrlb_agent.redacting import user_patterns
 from ctrlb_agent.redacting.redaction import redact, redact_row
 from ctrlb_agent.redacting.secret_formats import REDACTED
 from ctrlb_agent.redacting.user_patterns import OwnPattern, read_patterns
+from tests.agent.programs import logged
 
 
 @pytest.fixture
@@ -35,8 +36,7 @@ class PatternsFile:
         return read_patterns()
 
     def log(self) -> str:
-        file = self._home / "agent.log"
-        return file.read_text() if file.exists() else ""
+        return logged(self._home)
 
 
 def test_without_a_file_there_are_none(agent_home: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from ctrlb_agent import state
 from ctrlb_agent.settings import Settings
 from ctrlb_agent.uploading import spool
+from tests.agent.programs import logged
 
 HERE = Settings("http://here.example", "key", "agent_sessions")
 ELSEWHERE = HERE._replace(url="http://elsewhere.example")
@@ -98,7 +99,7 @@ def test_an_entry_whose_server_cannot_be_told_is_set_aside(agent_home: Path, con
     spool.put(HERE, b"[]", 1)
     assert [Path(file).name for file in spool.waiting(HERE)] == ["000000000002.batch"]
     assert names(agent_home / "spool" / "broken") == ["000000000001.batch"]
-    assert "000000000001.batch aside" in (agent_home / "agent.log").read_text()
+    assert "000000000001.batch aside" in logged(agent_home)
 
 
 def test_only_the_last_few_broken_entries_are_kept(agent_home: Path) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from ctrlb_agent import state
 from ctrlb_agent.settings import Settings, settings_of
-
-AGENT = Path(__file__).resolve().parents[2] / "agent"
+from tests.agent.programs import AGENT
 
 
 @pytest.fixture(autouse=True)

@@ -15,11 +15,11 @@ import pytest
 from ctrlb_agent.uploading import spool, upload
 from tests.acceptance.calls import eventually
 from tests.agent.bad_road import BadRoad, Passenger, answer_is_lost, arrives, is_answered, is_lost
-from tests.agent.programs import AGENT, PYTHON, TIMEOUT_S, environment
+from tests.agent.programs import AGENT, PYTHON, TIMEOUT_S, environment, logged
+from tests.agent.recorded import DATA
 from tests.agent.transcripts import bodies, settings, stored
 from tests.laptop import Laptop
 
-DATA = Path(__file__).resolve().parents[1] / "data" / "agent"
 START_AND_DIE = (
     "import json, os, sys; sys.path.insert(0, sys.argv[1]); from ctrlb_agent.uploading.upload import start_detached; "
     "start_detached('claude', json.loads(sys.argv[2])); os._exit(0)"
@@ -114,7 +114,7 @@ def test_other_users_cannot_read_in_the_list_of_processes_what_was_said(
 def test_a_process_that_cannot_start_costs_a_line_in_the_log(agent_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/no/such/python")
     assert upload.start_detached("claude", {"hook_event_name": "Stop"}) is None
-    assert "upload: could not be started" in (agent_home / "agent.log").read_text()
+    assert "upload: could not be started" in logged(agent_home)
 
 
 @pytest.mark.usefixtures("agent_home")

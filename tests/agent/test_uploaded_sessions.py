@@ -11,10 +11,10 @@ from ctrlb_agent.transcripts import claude_transcript, codex_rollout
 from ctrlb_agent.uploading import upload
 from ctrlb_agent.uploading.transcript import Parser
 from tests.agent.programs import TIMEOUT_S
+from tests.agent.recorded import DATA
 from tests.agent.transcripts import as_fetched, expected, settings, stored, without_time
 from tests.laptop import Laptop
 
-DATA = Path(__file__).resolve().parents[1] / "data" / "agent"
 RECORDED = [
     ("claude", path) for path in sorted(DATA.glob("claude/transcript*.jsonl")) if "subagent" not in path.stem
 ] + [("codex", path) for path in sorted(DATA.glob("codex/rollout*.jsonl"))]

@@ -1,12 +1,9 @@
 """Transcripts that a test writes, with a parser for them, and what the server has of a session."""
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import httpx2
 
 from ctrlb_agent.redacting.redaction import redact_row
 from ctrlb_agent.settings import Settings
@@ -15,6 +12,7 @@ from ctrlb_agent.uploading import cursor
 from ctrlb_agent.uploading.transcript import Parser, about_of
 from tests.acceptance.calls import Json, records
 from tests.laptop import Laptop
+from tests.laptop_mode.conftest import client
 
 PAGE_ROWS = 50
 SHOWN_CHARS = 4_000
@@ -52,22 +50,15 @@ def settings(laptop: Laptop, url: str = "") -> Settings:
     return Settings(url or laptop.url, laptop.key, "agent_sessions")
 
 
-@contextmanager
-def reader_of(laptop: Laptop) -> Iterator[httpx2.Client]:
-    """A client that reads with the first key."""
-    with httpx2.Client(base_url=laptop.url, headers={"Authorization": f"Bearer {laptop.key}"}, timeout=30) as client:
-        yield client
-
-
 def stored(laptop: Laptop, session_id: str) -> list[Json]:
     """All rows that the server has of the session, in order; none when it does not know it."""
-    with reader_of(laptop) as client:
+    with client(laptop, laptop.key) as http:
         found: dict[tuple[int, int], Json] = {}
         start = 0
         while True:
-            if client.get(f"/ai/sessions/agent_sessions/{session_id}/records?seq_from=0&seq_to=0").status_code == 404:
+            if http.get(f"/ai/sessions/agent_sessions/{session_id}/records?seq_from=0&seq_to=0").status_code == 404:
                 return []
-            page = records(client, session_id, start)
+            page = records(http, session_id, start)
             found.update({(one["seq"], one["block_idx"]): one for one in page})
             if len(page) < PAGE_ROWS:
                 return list(found.values())

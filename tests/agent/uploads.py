@@ -6,6 +6,7 @@ from ctrlb_agent import state
 from ctrlb_agent.uploading import upload
 from ctrlb_agent.uploading.transcript import Parser
 from ctrlb_agent.uploading.upload import Report
+from tests.agent.programs import logged
 from tests.agent.transcripts import Lines, line, settings
 from tests.laptop import Laptop
 
@@ -19,8 +20,7 @@ def uploaded(laptop: Laptop, *paths: Path, url: str = "", budget_s: float = PLEN
 
 def log() -> str:
     """What the log says."""
-    file = Path(state.path("agent.log"))
-    return file.read_text() if file.exists() else ""
+    return logged(Path(state.home()))
 
 
 def add(path: Path, *lines: bytes) -> None:
