@@ -4,7 +4,8 @@ import dataclasses
 import json
 
 from ctrlb.decisions import Decision, decide
-from ctrlb.domain.access import Caller
+from ctrlb.domain.access import Caller, covers
+from ctrlb.domain.errors import Forbidden
 from ctrlb.domain.rows import Audit, Settings
 from ctrlb.models import ChangeSettingsRequest, GetSettingsRequest, SettingsAnswer
 from ctrlb.ports import Ports
@@ -21,6 +22,8 @@ def change_settings(request: ChangeSettingsRequest, caller: Caller, ports: Ports
     def once(decision: Decision) -> SettingsAnswer:
         before = ports.identity.settings(caller.workspace)
         after = dataclasses.replace(before, **request.model_dump(exclude_unset=True))
+        if after.sessions_dataset != before.sessions_dataset:
+            _check_reads(decision, after.sessions_dataset)
         audit = Audit(
             workspace=caller.workspace,
             ts_us=ports.clock.now_us(),
@@ -33,6 +36,12 @@ def change_settings(request: ChangeSettingsRequest, caller: Caller, ports: Ports
         return _answer(after)
 
     return decide("relay.manage", caller, ports, once)
+
+
+def _check_reads(decision: Decision, dataset: str) -> None:
+    """Raise Forbidden unless the person may read the dataset: everybody does once it is the workspace's."""
+    if "relay.read_all" not in decision.permissions and not any(covers(each, dataset) for each in decision.by.grants):
+        raise Forbidden(f"sessionsDataset: you have no grant to read the dataset {dataset}")
 
 
 def _answer(settings: Settings) -> SettingsAnswer:

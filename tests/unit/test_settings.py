@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ctrlb.adapters.identity_cache import CachedIdentity
-from ctrlb.domain.rows import Audit, Grounds, Settings
+from ctrlb.domain.rows import Audit, Grant, Grounds, Member, Permission, Role, Settings
 from ctrlb.models import ChangeSettingsRequest
 from ctrlb.ports import IdentityStore, Ports
 from ctrlb.settings import change_settings
@@ -41,6 +41,32 @@ def test_two_people_change_different_settings_at_once_and_both_changes_stay(stor
     answer = change_settings(ChangeSettingsRequest(leaseSeconds=60), caller_named("ann", "Admin"), raced)
     assert (answer.enforce, answer.lease_seconds) == ("enforce", 60)
     assert stores.identity.settings("acme") == Settings(enforce="enforce", lease_seconds=60)
+
+
+@pytest.mark.parametrize(
+    ("permissions", "grants", "expected"),
+    [
+        (["relay.manage"], (), 403),
+        (["relay.manage"], (Grant("archive-*", "write"),), 403),
+        (["relay.manage"], (Grant("sec*", "read"),), 200),
+        (["relay.manage", "relay.read_all"], (), 200),
+    ],
+)
+def test_nobody_makes_a_dataset_that_they_may_not_read_the_one_that_everybody_reads(
+    stores: Ports, permissions: list[Permission], grants: tuple[Grant, ...], expected: int
+) -> None:
+    add_member(stores, "ann", "Admin")
+    audit = Audit("acme", 0, "ann", "test", before="", after="")
+    keeper = Role("acme", "Keeper", frozenset(permissions), 1)
+    stores.identity.change_role(None, keeper, Grounds(Member("acme", "ann", "Admin")), audit)
+    stores.identity.change_member(None, Member("acme", "kim", "Keeper", grants=grants), None, audit)
+    kim = replace(PERSON, user="kim")
+    assert asked(change_settings, kim, stores, sessionsDataset="agent_sessions", leaseSeconds=60)[0] == 200
+    status, answer = asked(change_settings, kim, stores, sessionsDataset="secret", leaseSeconds=90)
+    assert status == expected
+    if expected == 403:
+        assert answer == {"error": "sessionsDataset: you have no grant to read the dataset secret"}
+        assert stores.identity.settings("acme") == Settings(lease_seconds=60)
 
 
 @pytest.mark.promise("leave-to-change-holds-at-the-write")
