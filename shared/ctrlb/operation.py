@@ -41,6 +41,11 @@ class Operation:
         return self.permission is not None or self.persons_only
 
     @property
+    def lets_in(self) -> bool:
+        """Whether it takes a secret from somebody who is not known yet: wrong ones are guesses, and counted."""
+        return self.writes and not self.asks_who
+
+    @property
     def name(self) -> str:
         """One name everywhere: function, handler module, tool, heading."""
         return self.run.__name__

@@ -261,6 +261,26 @@ def test_a_running_server_believes_no_header_that_names_another_address(tmp_path
         laptop.stop()
 
 
+def test_an_address_that_guesses_sign_in_codes_is_stopped(tmp_path: Path) -> None:
+    laptop = Laptop(tmp_path)
+    try:
+        with httpx2.Client(base_url=laptop.url) as http:
+            assert http.get("/ai/relay/settings", headers={"Authorization": f"Bearer {laptop.key}"}).status_code == 200
+            told = []
+            for number in range(4 * limits.REFUSALS.burst):  # some tokens come back meanwhile
+                told.append(http.post("/ai/sign-in", json={"code": f"guess {number}"}))
+                if told[-1].status_code == 429:
+                    break
+            assert {each.status_code for each in told} == {401, 429}
+            assert set(told[-1].json()) == {"error"}
+            assert int(told[-1].headers["Retry-After"]) >= 1
+            assert http.get("/ai/keys", headers={"Authorization": WRONG}).status_code == 429
+            assert http.get("/ai/relay/settings", headers={"Authorization": f"Bearer {laptop.key}"}).status_code == 200
+            assert http.get("/health").status_code == 200
+    finally:
+        laptop.stop()
+
+
 @pytest.mark.usefixtures("counts_anew")
 def test_limits_can_be_switched_off(stores: Ports, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(limits.REQUESTS_PER_S, "0")

@@ -1,6 +1,8 @@
 """A person signs in with the one-time code of the link that the server prints."""
 
+import contextlib
 import re
+import sqlite3
 import subprocess
 import sys
 
@@ -49,6 +51,13 @@ def test_what_is_no_code_is_refused_by_its_name(laptop: Laptop, body: object) ->
 
 def test_a_code_that_nobody_made_is_refused(laptop: Laptop) -> None:
     refusal(httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": "x" * 43}), 401)
+
+
+def test_a_code_that_nobody_made_is_refused_while_another_process_writes(laptop: Laptop) -> None:
+    """It is looked for before anything is written, so guesses keep nobody's writes waiting."""
+    with contextlib.closing(sqlite3.connect(laptop.folder / "relay.db")) as busy:
+        busy.execute("BEGIN IMMEDIATE")
+        refusal(httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": "y" * 43}), 401)
 
 
 def test_signing_out_ends_the_session_and_no_other(laptop: Laptop, stores: Ports, token: str) -> None:

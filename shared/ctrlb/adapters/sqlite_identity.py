@@ -51,7 +51,8 @@ _INGEST = (
     "SELECT workspace, credential_id, dataset, name, created_by, secret_sha256, created_us, revoked_us "
     "FROM ingest_credentials WHERE workspace = ?"
 )
-_SIGN_IN = "token_sha256, workspace, user, expires_us"
+_SIGN_IN = "SELECT token_sha256, workspace, user, expires_us FROM sign_ins WHERE token_sha256 = ?"
+_CODE = f"{_SIGN_IN} AND once"
 
 
 class SqliteIdentity:
@@ -216,18 +217,16 @@ class SqliteIdentity:
 
     def sign_in(self, token_sha256: str) -> SignIn | None:
         """See IdentityStore.sign_in."""
-        rows = self._database.select(
-            f"SELECT {_SIGN_IN} FROM sign_ins WHERE token_sha256 = ? AND NOT once", (token_sha256,)
-        )
+        rows = self._database.select(f"{_SIGN_IN} AND NOT once", (token_sha256,))
         return SignIn(*rows[0]) if rows else None
 
     def use_code(self, token_sha256: str) -> SignIn | None:
-        """See IdentityStore.use_code."""
+        """See IdentityStore.use_code. A code that nobody made keeps no write waiting."""
+        if not self._database.select(_CODE, (token_sha256,)):
+            return None
 
         def job(connection: sqlite3.Connection) -> SignIn | None:
-            row = connection.execute(
-                f"SELECT {_SIGN_IN} FROM sign_ins WHERE token_sha256 = ? AND once", (token_sha256,)
-            ).fetchone()
+            row = connection.execute(_CODE, (token_sha256,)).fetchone()
             connection.execute("DELETE FROM sign_ins WHERE token_sha256 = ? AND once", (token_sha256,))
             return SignIn(*row) if row else None
 

@@ -14,7 +14,7 @@ from pydantic_core import from_json
 
 from ctrlb.answers import Answered, Fields, answer, refuse
 from ctrlb.domain.errors import CtrlbError, Invalid, MethodNotAllowed, NotFound, TooLarge
-from ctrlb.edge.limits import let_in
+from ctrlb.edge.limits import check_refusals, count_refusal, let_in
 from ctrlb.edge.log import log_request
 from ctrlb.models import MAX_RECORDS, Answer
 from ctrlb.operations import MCP_PATH, OPERATIONS, Operation, operation_of
@@ -40,12 +40,15 @@ def handler_for(run: Callable[..., Answer]) -> Handler:
     def handler(event: Event, context: Any) -> Response:
         started_s = time.perf_counter()
         stores = ports()
-        answered = answer(
-            operation,
-            lambda: let_in(event, stores),
-            lambda: _fields(operation, event),
-            stores,
-        )
+
+        def read() -> Fields:
+            if operation.lets_in:
+                check_refusals(event)
+            return _fields(operation, event)
+
+        answered = answer(operation, lambda: let_in(event, stores), read, stores)
+        if operation.lets_in and answered.status == 401:
+            count_refusal(event)
         log_request(operation.name, "http", request_id(event), answered, started_s)
         return response(answered, operation.http_fields)
 

@@ -1,4 +1,4 @@
-"""Who is let in, and how often: by key, by person, and by the address that refused credentials come from.
+"""Who is let in, and how often: by key, by person, and by the address that refused credentials and codes come from.
 
 Each process counts for itself, and forgets whom it has not seen for long, so limits are approximate. Of a credential
 only a hash is kept. An address is that of the connection: no header says otherwise.
@@ -71,14 +71,13 @@ class Limits:
     def caller(self, authorization: str | None, address: str, ports: Ports, host: str = "") -> Caller:
         """See `let_in`."""
         credential = secret_hash(credential_of(authorization))
-        network = _network(address)
         # Whoever was let in before is so still when somebody else guesses from the same address.
-        if credential not in self._known and (wait_s := self._refusals.wait_s(network)):
-            raise _too_many("too many credentials from this address were refused", wait_s)
+        if credential not in self._known:
+            self.check_refusals(address)
         try:
             caller = identify(authorization, ports, host)
         except (KeyRefused, SignInRefused, ForbiddenRole, WorkspaceMismatch):
-            self._refusals.take(network)
+            self.count_refusal(address)
             with self._lock:
                 self._known.pop(credential, None)
             raise
@@ -93,6 +92,15 @@ class Limits:
             raise _too_many("too many requests of this key or person", wait_s)
         return caller
 
+    def check_refusals(self, address: str) -> None:
+        """Raise TooManyRequests when too many credentials of the address were refused of late."""
+        if wait_s := self._refusals.wait_s(_network(address)):
+            raise _too_many("too many credentials from this address were refused", wait_s)
+
+    def count_refusal(self, address: str) -> None:
+        """Count a refused credential of the address."""
+        self._refusals.take(_network(address))
+
 
 def let_in(event: Mapping[str, Any], ports: Ports) -> Caller:
     """Who sent the event. Raises what `identify` does, and TooManyRequests for one who does so too often."""
@@ -100,7 +108,19 @@ def let_in(event: Mapping[str, Any], ports: Ports) -> Caller:
     limits = limits_here()
     if limits is None:
         return identify(authorization, ports, host)
-    return limits.caller(authorization, event["requestContext"]["http"].get("sourceIp", ""), ports, host)
+    return limits.caller(authorization, _address(event), ports, host)
+
+
+def check_refusals(event: Mapping[str, Any]) -> None:
+    """Raise TooManyRequests when too many credentials or codes of the event's address were refused of late."""
+    if limits := limits_here():
+        limits.check_refusals(_address(event))
+
+
+def count_refusal(event: Mapping[str, Any]) -> None:
+    """Count a refused code of the event's address."""
+    if limits := limits_here():
+        limits.count_refusal(_address(event))
 
 
 @functools.cache
@@ -114,6 +134,10 @@ def limits_here() -> Limits | None:
     if not 0 <= requests_per_s < math.inf:
         raise Invalid(f"{REQUESTS_PER_S} should be a number from 0 on, not {said}")
     return Limits(requests_per_s, time.monotonic) if requests_per_s > 0 else None
+
+
+def _address(event: Mapping[str, Any]) -> str:
+    return str(event["requestContext"]["http"].get("sourceIp", ""))
 
 
 def _network(address: str) -> str:
