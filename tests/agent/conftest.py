@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.agent.codex_user import ORIGINAL, User
 from tests.agent.hook_process import Machine
 from tests.laptop import Laptop
 
@@ -39,3 +40,12 @@ def checkout(tmp_path: Path, agent_home: Path) -> Path:
     folder = tmp_path / "app"
     (folder / ".git").mkdir(parents=True)
     return folder
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    """Somebody who uses Codex."""
+    someone = User(tmp_path)
+    someone.config.parent.mkdir()
+    someone.config.write_text(ORIGINAL)
+    return someone
