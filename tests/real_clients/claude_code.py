@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.real_clients.client import INSTALLED, Client, Ended
+from tests.real_clients.script import Call
 
 PROGRAM = INSTALLED / ".bin" / "claude"
 MODEL = "claude-sonnet-5-5"
@@ -20,6 +21,12 @@ COMPACTION = "CRITICAL:"
 RELAY_COMMAND = "<command-message>ctrlb-agent:relay</command-message>"
 """The first word that the model sees of /ctrlb-agent:relay."""
 ALLOWED_TOOLS = "Bash,Edit,Write,NotebookEdit,Read,Agent,ToolSearch,mcp__plugin_ctrlb-agent_ctrlb"
+
+
+def run_subagent(prompt: str) -> Call:
+    """The call that has a subagent do what the prompt says, and waits for it."""
+    task = {"description": "Look", "subagent_type": "general-purpose", "run_in_background": False}
+    return Call("Agent", {**task, "prompt": prompt})
 
 
 @dataclass(frozen=True)

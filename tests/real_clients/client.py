@@ -30,6 +30,11 @@ class Ended(NamedTuple):
         """The JSON lines that it printed."""
         return [json.loads(line) for line in self.stdout.splitlines() if line.startswith("{")]
 
+    @property
+    def session_id(self) -> str:
+        """The session of Claude Code, or the thread of Codex, that it was."""
+        return str(self.events[-1].get("session_id") or self.events[0]["thread_id"])
+
 
 @dataclass(frozen=True)
 class Client:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.acceptance.calls import Json, eventually, search
 from tests.real_clients import edits
-from tests.real_clients.claude_code import COMPACTION, ClaudeCode
+from tests.real_clients.claude_code import COMPACTION, ClaudeCode, run_subagent
 from tests.real_clients.script import Call, Play, Say, Think
 from tests.real_clients.server import Server
 from tests.real_clients.transcripts import Block, claude_blocks
@@ -48,9 +48,7 @@ def test_every_block_of_a_session_is_in_the_store(claude_code: ClaudeCode, play:
             [Say("Done.")],
         ]
     }
-    session_id = claude_code.prompt("GO on", environ={"CTRLB_RUN": "rows-1", "CTRLB_AGENT": "builder-1"}).events[-1][
-        "session_id"
-    ]
+    session_id = claude_code.prompt("GO on", environ={"CTRLB_RUN": "rows-1", "CTRLB_AGENT": "builder-1"}).session_id
     rows = uploaded(ctrlb, session_id, claude_code.transcript(session_id))
     calls = [row for row in rows if row["block_type"] == "tool_use"]
     assert [json.loads(row["paths"]) for row in calls if row["tool_name"] in ("Write", "Edit")] == [
@@ -71,7 +69,7 @@ def test_a_secret_never_reaches_the_store(claude_code: ClaudeCode, play: Play, c
     secret = "AKIA" + "Q3X7ZL5M2N8P4RTV"
     call = Call("Bash", {"command": f"echo AWS_ACCESS_KEY_ID={secret}", "description": "Show"})
     play.scripts = {"GO": [[Say(f"The key is {secret}."), call], [Say("Done.")]]}
-    session_id = claude_code.prompt("GO on").events[-1]["session_id"]
+    session_id = claude_code.prompt("GO on").session_id
     assert secret in claude_code.transcript(session_id).read_text()
     kept = repr(ctrlb.rows_up_to(session_id, "Done."))
     assert secret not in kept
@@ -79,12 +77,11 @@ def test_a_secret_never_reaches_the_store(claude_code: ClaudeCode, play: Play, c
 
 
 def test_a_subagents_rows_name_the_session_that_started_it(claude_code: ClaudeCode, play: Play, ctrlb: Server) -> None:
-    task = {"description": "Look", "subagent_type": "general-purpose", "run_in_background": False}
     play.scripts = {
-        "GO": [[Call("Agent", {**task, "prompt": "SUB look around"})], [Say("Done.")]],
+        "GO": [[run_subagent("SUB look around")], [Say("Done.")]],
         "SUB": [[edits.write(claude_code.checkout / "sub.txt", "one\n")], [Say("Looked around.")]],
     }
-    session_id = claude_code.prompt("GO on").events[-1]["session_id"]
+    session_id = claude_code.prompt("GO on").session_id
     transcript = claude_code.transcript(session_id)
     uploaded(ctrlb, session_id, transcript)
     (file,) = (transcript.parent / session_id / "subagents").glob("agent-*.jsonl")
@@ -104,7 +101,7 @@ def test_a_compacted_and_resumed_session_goes_on_in_the_store(
         COMPACTION: [[Say(SUMMARY)]],
         "AGAIN": [[edits.write(claude_code.checkout / "b.txt", "two\n")], [Say("Done again.")]],
     }
-    session_id = claude_code.prompt("GO on").events[-1]["session_id"]
+    session_id = claude_code.prompt("GO on").session_id
     transcript = claude_code.transcript(session_id)
     uploaded(ctrlb, session_id, transcript)
     assert claude_code.prompt("/compact", ["--resume", session_id]).status == 0
@@ -116,8 +113,8 @@ def test_a_compacted_and_resumed_session_goes_on_in_the_store(
 
 def test_a_fork_is_not_doubled(claude_code: ClaudeCode, play: Play, ctrlb: Server) -> None:
     play.scripts = {"GO": [[Say("Xylophones are tuned.")]], "FORK": [[Say("Forked.")]]}
-    session_id = claude_code.prompt("GO on").events[-1]["session_id"]
-    fork_id = claude_code.prompt("FORK off", ["--resume", session_id, "--fork-session"]).events[-1]["session_id"]
+    session_id = claude_code.prompt("GO on").session_id
+    fork_id = claude_code.prompt("FORK off", ["--resume", session_id, "--fork-session"]).session_id
     assert fork_id != session_id
     uploaded(ctrlb, session_id, claude_code.transcript(session_id))
 

@@ -19,7 +19,7 @@ def test_claude_code_plays_a_script_and_edits_a_file(bare_claude_code: ClaudeCod
     assert ended.status == 0, ended
     assert (checkout / "notes.txt").read_text() == "one\n"
     assert ended.events[-1]["result"] == "Written."
-    assert bare_claude_code.transcript(ended.events[-1]["session_id"]).is_file()
+    assert bare_claude_code.transcript(ended.session_id).is_file()
     assert len(play.prompted("GO")) == 2
 
 
@@ -29,5 +29,5 @@ def test_codex_plays_a_script_and_edits_a_file(bare_codex_exec: Codex, play: Pla
     ended = bare_codex_exec.prompt("GO write a note")
     assert ended.status == 0, ended
     assert (checkout / "notes.txt").read_text() == "one\n"
-    assert bare_codex_exec.rollout(ended.events[0]["thread_id"]).is_file()
+    assert bare_codex_exec.rollout(ended.session_id).is_file()
     assert len(play.prompted("GO")) == 2

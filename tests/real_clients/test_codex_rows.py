@@ -56,7 +56,7 @@ def test_every_block_of_a_thread_is_in_the_store(codex_exec: Codex, play: Play, 
         ]
     }
     ended = codex_exec.prompt("GO on", environ=IN_RUN)
-    thread_id = ended.events[0]["thread_id"]
+    thread_id = ended.session_id
     rows = uploaded(ctrlb, thread_id, codex_exec.rollout(thread_id))
     assert edited(rows) == ["src/notes.txt", "by_shell.txt"]
     commands = {row["tool_use_id"]: row["command"] for row in rows if row["block_type"] == "tool_use"}
@@ -76,7 +76,7 @@ def test_every_call_from_a_script_is_in_the_store_once(codex_exec: Codex, play: 
         "GO": [[Say("A note."), edits.patch_by_script("notes.txt", "one")], [Call("exec", shell)], [Say("Done.")]]
     }
     ended = codex_exec.prompt("GO on", ["--model", CODE_MODEL], environ=IN_RUN)
-    thread_id = ended.events[0]["thread_id"]
+    thread_id = ended.session_id
     rows = uploaded(ctrlb, thread_id, codex_exec.rollout(thread_id))
     assert edited(rows) == ["notes.txt"]
     assert "echo one" in [row["command"] for row in rows]
@@ -88,7 +88,7 @@ def test_a_subagents_rows_name_the_thread_that_started_it(codex_exec: Codex, pla
         "SUB": [[edits.direct_patch("sub.txt", "one")], [Say("Looked around.")]],
     }
     ended = codex_exec.prompt("GO on", environ=IN_RUN)
-    thread_id, child_id = ended.events[0]["thread_id"], play.prompted("SUB")[0].headers["thread-id"]
+    thread_id, child_id = ended.session_id, play.prompted("SUB")[0].headers["thread-id"]
     assert child_id != thread_id
     rows = uploaded(ctrlb, child_id, codex_exec.rollout(child_id))
     assert edited(rows) == ["sub.txt"]
@@ -102,12 +102,12 @@ def test_a_resumed_thread_goes_on_in_the_store_and_a_fork_is_not_doubled(
     codex_exec: Codex, play: Play, ctrlb: Server
 ) -> None:
     play.scripts = {"GO": [[Say("Hello.")]], "AGAIN": [[Say("Hello again.")]], "FORK": [[Say("Forked.")]]}
-    thread_id = codex_exec.prompt("GO on").events[0]["thread_id"]
+    thread_id = codex_exec.prompt("GO on").session_id
     uploaded(ctrlb, thread_id, codex_exec.rollout(thread_id))
     assert codex_exec.run("exec", "resume", "--json", thread_id, "AGAIN go on").status == 0
     uploaded(ctrlb, thread_id, codex_exec.rollout(thread_id))
     forked = codex_exec.run("exec", "fork", "--json", thread_id, "FORK off")
-    fork_id = forked.events[0]["thread_id"]
+    fork_id = forked.session_id
     rows = uploaded(ctrlb, fork_id, codex_exec.rollout(fork_id))
     assert [row["body"] for row in rows if row["block_type"] == "text"] == ["FORK off", "Forked."]
 
@@ -118,7 +118,7 @@ def test_a_compacted_thread_goes_on_in_the_store(codex_exec: Codex, play: Play, 
         "You": [[Say("One was said.")]],
     }
     ended = codex_exec.prompt("GO on", ["-c", "model_auto_compact_token_limit=1000"])
-    thread_id = ended.events[0]["thread_id"]
+    thread_id = ended.session_id
     rows = uploaded(ctrlb, thread_id, codex_exec.rollout(thread_id))
     assert "echo one" in [row["command"] for row in rows]
     (summary,) = (row for row in ctrlb.rows(thread_id) if row.is_summary)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.real_clients import edits
-from tests.real_clients.claude_code import ClaudeCode
+from tests.real_clients.claude_code import ClaudeCode, run_subagent
 from tests.real_clients.client import AGENT
 from tests.real_clients.codex import CODE_MODEL, DIRECT_MODEL, Codex
 from tests.real_clients.script import Call, Play, Request, Say
@@ -77,10 +77,9 @@ def test_a_subagent_of_claude_code_is_stopped_as_its_session_is(
     ctrlb.enforce("enforce")
     ctrlb.held_by(run, "builder-1", "ours.txt")
     ctrlb.held_by(run, HOLDER, "theirs.txt")
-    task = {"description": "Edit", "subagent_type": "general-purpose", "run_in_background": False}
     both = [edits.write(claude_code.checkout / name, "one\n") for name in ("ours.txt", "theirs.txt")]
     play.scripts = {
-        "GO": [[Call("Agent", {**task, "prompt": "SUB edit them"})], [Say("Done.")]],
+        "GO": [[run_subagent("SUB edit them")], [Say("Done.")]],
         "SUB": [both, [Say("Edited.")]],
     }
     assert claude_code.prompt("GO on", environ={"CTRLB_RUN": run, "CTRLB_AGENT": "builder-1"}).status == 0

@@ -54,7 +54,7 @@ def test_the_installed_plugin_checks_edits_and_uploads(installed: ClaudeCode, pl
     assert told(play.prompted("GO")[0]) == (run, "builder-1")
     assert not (installed.checkout / "notes.txt").exists()
     assert play.prompted("GO")[1].tells("rival-7")
-    assert {row.run_id for row in ctrlb.rows_up_to(ended.events[-1]["session_id"], "Done.")} == {run}
+    assert {row.run_id for row in ctrlb.rows_up_to(ended.session_id, "Done.")} == {run}
 
 
 def test_a_user_who_exports_nothing_gives_address_and_key_when_installing(
@@ -69,9 +69,7 @@ def test_a_user_who_exports_nothing_gives_address_and_key_when_installing(
     begun = next(event for event in ended.events if event.get("subtype") == "init")
     assert [server["status"] for server in begun["mcp_servers"]] == ["connected"]
     run, agent = told(play.prompted("GO")[0])
-    assert {(row.run_id, row.agent) for row in ctrlb.rows_up_to(ended.events[-1]["session_id"], "Done.")} == {
-        (run, agent)
-    }
+    assert {(row.run_id, row.agent) for row in ctrlb.rows_up_to(ended.session_id, "Done.")} == {(run, agent)}
 
 
 def test_before_anything_is_set_up_the_plugin_costs_no_turn(installed: ClaudeCode, play: Play) -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.real_clients import edits
-from tests.real_clients.claude_code import COMPACTION, RELAY_COMMAND, ClaudeCode
+from tests.real_clients.claude_code import COMPACTION, RELAY_COMMAND, ClaudeCode, run_subagent
 from tests.real_clients.codex import CODE_MODEL, Codex, spawn_agent, wait_for_agent
 from tests.real_clients.script import Call, Json, Play, Request, Say, texts
 from tests.real_clients.server import Server
@@ -53,7 +53,7 @@ def test_agents_that_work_in_one_checkout_at_once_share_a_run_and_no_agent_id(
 
 def test_a_resumed_session_stays_the_same_agent(claude_code: ClaudeCode, play: Play) -> None:
     play.scripts = {"GO": [[Say("Hello.")]], "AGAIN": [[Say("Hello again.")]]}
-    session_id = claude_code.prompt("GO on").events[-1]["session_id"]
+    session_id = claude_code.prompt("GO on").session_id
     assert claude_code.prompt("AGAIN go on", ["--resume", session_id]).status == 0
     before, after = play.prompted("GO")[0], play.prompted("AGAIN")[0]
     assert set(NOTE.findall("\n".join(texts(after.said)))) == {told(before)}
@@ -61,7 +61,7 @@ def test_a_resumed_session_stays_the_same_agent(claude_code: ClaudeCode, play: P
 
 def test_a_resumed_thread_of_codex_stays_the_same_agent(codex_exec: Codex, play: Play) -> None:
     play.scripts = {"GO": [[Say("Hello.")]], "AGAIN": [[Say("Hello again.")]]}
-    thread_id = codex_exec.prompt("GO on").events[0]["thread_id"]
+    thread_id = codex_exec.prompt("GO on").session_id
     assert codex_exec.run("exec", "resume", "--json", thread_id, "AGAIN go on").status == 0
     before, after = play.prompted("GO")[0], play.prompted("AGAIN")[0]
     assert set(NOTE.findall("\n".join(texts(after.said)))) == {told(before)}
@@ -69,7 +69,7 @@ def test_a_resumed_thread_of_codex_stays_the_same_agent(codex_exec: Codex, play:
 
 def test_after_a_compaction_claude_codes_model_is_told_again(claude_code: ClaudeCode, play: Play) -> None:
     play.scripts = {"GO": [[Say("Hello.")]], COMPACTION: [[Say("<summary>Hello.</summary>")]], "AGAIN": [[Say("Yes.")]]}
-    session_id = claude_code.prompt("GO on").events[-1]["session_id"]
+    session_id = claude_code.prompt("GO on").session_id
     assert claude_code.prompt("/compact", ["--resume", session_id]).status == 0
     assert claude_code.prompt("AGAIN go on", ["--resume", session_id]).status == 0
     before, after = play.prompted("GO")[0], play.prompted("AGAIN")[0]
@@ -86,9 +86,8 @@ def test_after_a_compaction_codexs_model_is_told_again(codex_exec: Codex, play: 
 
 
 def test_a_subagent_of_claude_code_is_told_the_ids_of_its_session(claude_code: ClaudeCode, play: Play) -> None:
-    task = {"description": "Look", "subagent_type": "general-purpose", "run_in_background": False}
     play.scripts = {
-        "GO": [[Call("Agent", {**task, "prompt": "SUB look around"})], [Say("Done.")]],
+        "GO": [[run_subagent("SUB look around")], [Say("Done.")]],
         "SUB": [[Say("Looked around.")]],
     }
     assert claude_code.prompt("GO on").status == 0
@@ -121,4 +120,4 @@ def test_the_relay_command_joins_the_run_and_loads_the_rules(
         assert f"`{tool}`" in said
     assert second.tells("rival-7")
     assert not (claude_code.checkout / "notes.txt").exists()
-    assert {row.run_id for row in ctrlb.rows_up_to(ended.events[-1]["session_id"], "I leave it.")} == {run}
+    assert {row.run_id for row in ctrlb.rows_up_to(ended.session_id, "I leave it.")} == {run}
