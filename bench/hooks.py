@@ -84,7 +84,7 @@ class _User:
     def round(self) -> dict[str, float]:
         """What each took this time, in ms."""
         return {
-            "python": self._run_ms([self._python, "-I", "-S", "-c", "pass"], Path(os.devnull), self._kept, 0),
+            "python": self._run_ms([self._python, "-I", "-S", "-c", "pass"], Path(os.devnull), self._kept),
             "request": self._request_ms(),
             "allowed": self._hook_ms("free", self._kept),
             "refused": self._hook_ms("held", self._kept, printed=True),
@@ -101,9 +101,11 @@ class _User:
         return folder
 
     def _hook_ms(self, name: str, state: Path, *, printed: bool = False) -> float:
-        return self._run_ms([str(SCRIPT), "claude", "PreToolUse"], self._folder / f"{name}.json", state, int(printed))
+        return self._run_ms(
+            [str(SCRIPT), "claude", "PreToolUse"], self._folder / f"{name}.json", state, printed=printed
+        )
 
-    def _run_ms(self, command: list[str], stdin: Path, state: Path, least_bytes: int) -> float:
+    def _run_ms(self, command: list[str], stdin: Path, state: Path, *, printed: bool = False) -> float:
         output = self._folder / "output"
         files = [
             (os.POSIX_SPAWN_OPEN, 0, str(stdin), os.O_RDONLY, 0),
@@ -114,7 +116,7 @@ class _User:
         process = os.posix_spawn(command[0], command, environ, file_actions=files)
         _, status = os.waitpid(process, 0)
         took_ms = (time.perf_counter() - started_s) * 1_000
-        if status != 0 or (output.stat().st_size > 0) != bool(least_bytes):
+        if status != 0 or (output.stat().st_size > 0) != printed:
             raise RuntimeError(f"{' '.join(command)} answered something else than what is measured")
         return took_ms
 
