@@ -1,6 +1,7 @@
 """Which files a tool call edits, and how an agent would claim them."""
 
 import os
+import time
 import unicodedata
 from pathlib import Path
 
@@ -124,6 +125,46 @@ def test_two_patches_of_a_command_are_read_each_in_its_folder() -> None:
 )
 def test_a_command_that_only_speaks_of_patches_edits_nothing(command: str) -> None:
     assert edited_paths("Bash", {"command": command}, CWD) == []
+
+
+def test_of_several_changes_of_folder_each_counts() -> None:
+    command = f"cd src\n cd app &&cd x\r\n\n\tapply_patch <<'EOF'\n{PATCH}\nEOF"
+    assert edited_paths("Bash", {"command": command}, CWD)[0] == f"{CWD}/src/app/x/src/old name.py"
+
+
+LONG = 300_000
+PATIENCE_S = 2.0
+
+
+REPEATED = {
+    "space": ["\n", " ", "\n ", "\t", "\r\n"],
+    "changes of folder": ["cd ", "cd a;", "cd a\n", "cd '", '(cd "', "(cd (", "\ncd\n", "\ncd \n", "&", "a/"],
+    "patches": [
+        "*** ",
+        "*** Begin Patch",
+        "*** Begin Patch\n*** End Patch\n",
+        "*** Add File: ",
+        "*** Add File: a\n",
+        "*",
+    ],
+    "words": ["apply_patch", "apply"],
+}
+
+
+@pytest.mark.parametrize("repeated", REPEATED.values(), ids=REPEATED)
+def test_no_text_is_so_repetitive_that_it_takes_long_to_read(repeated: list[str]) -> None:
+    began_s = time.monotonic()
+    for filling in (text * (LONG // len(text)) for text in repeated):
+        for text in (f"{filling} apply_patch\n{PATCH}", f"apply_patch\n{PATCH}\ncd {filling}\n{PATCH}", f"x{filling}"):
+            for tool in ("apply_patch", "Bash"):
+                edited_paths(tool, {"command": text}, CWD)
+        edited_paths("apply_patch", {"command": f"*** Begin Patch\n*** Update File: {filling}\n{filling}"}, CWD)
+    assert time.monotonic() - began_s < PATIENCE_S
+
+
+def test_blank_lines_before_a_patch_hide_none_of_its_files() -> None:
+    command = "cd src" + "\n" * LONG + f"apply_patch <<'EOF'\n{PATCH}\nEOF"
+    assert edited_paths("Bash", {"command": command}, CWD) == [f"{CWD}/src/{path}" for path in PATCHED]
 
 
 @given(st.text(), st.text())
