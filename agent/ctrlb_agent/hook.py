@@ -63,6 +63,7 @@ def main(arguments: "list[str]") -> None:
     try:
         client, event = arguments
         _end_in(TOTAL_S)
+        _settle_state_folder()
         data = _read_stdin()
         printed = before_tool(client, data) if event == "PreToolUse" else other_event(client, event, data)
         _signal.setitimer(_signal.ITIMER_REAL, 0)
@@ -257,6 +258,17 @@ def _state_folder() -> bytes:
     environ = posix.environ
     home = environ.get(b"HOME", b"")
     return environ.get(b"CTRLB_AGENT_HOME") or (home and home + b"/.ctrlb-agent")
+
+
+def _settle_state_folder() -> None:
+    """Make a relative state folder absolute, here and for all processes from here on: they work in other folders."""
+    folder = _state_folder()
+    if folder and not folder.startswith(b"/"):
+        try:
+            folder = posix.environ[b"CTRLB_AGENT_HOME"] = posix.getcwdb() + b"/" + folder
+        except OSError:
+            return  # the working folder was removed: nothing can be kept
+        posix.putenv(b"CTRLB_AGENT_HOME", folder)
 
 
 def _environ() -> "dict[str, str]":

@@ -26,8 +26,14 @@ class Busy(Exception):
 
 
 def folder() -> str:
-    """The folder's path, whether or not it is there."""
-    return os.environ.get("CTRLB_AGENT_HOME") or os.path.join(os.path.expanduser("~"), ".ctrlb-agent")
+    """The folder's absolute path, whether or not it is there. Raises OSError when that cannot be told.
+
+    A relative one is decided on once, also for the processes that this one starts: they work in other folders.
+    """
+    named = os.environ.get("CTRLB_AGENT_HOME") or os.path.join(os.path.expanduser("~"), ".ctrlb-agent")
+    if not os.path.isabs(named):
+        named = os.environ["CTRLB_AGENT_HOME"] = os.path.abspath(named)
+    return named
 
 
 def home() -> str:

@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from ctrlb_agent import hook as hook_module
-from tests.agent.hook_process import START_S, TIMEOUT_S, Machine, encoded, has_ended, recorded, write_of
+from tests.agent.hook_process import (
+    START_S,
+    TIMEOUT_S,
+    Machine,
+    encoded,
+    has_ended,
+    kill,
+    recorded,
+    wait_until,
+    write_of,
+)
 from tests.agent.programs import AGENT, PYTHON
 from tests.agent.scripted_server import ScriptedServer
 from tests.agent.verdicts import HELD, verdict
@@ -82,6 +92,23 @@ def test_a_state_folder_that_cannot_be_written_costs_nobody_a_turn(machine: Mach
         sent = write_of("a.py", machine.home, hook_event_name=event, source="startup")
         done = machine.run("claude", event, sent, CTRLB_AGENT_HOME=state, CTRLB_URL=server.url)
     assert done.status == 0
+
+
+@pytest.mark.parametrize("named", ["CTRLB_AGENT_HOME", "HOME"])
+def test_a_relative_state_folder_is_the_same_for_every_process(machine: Machine, named: str) -> None:
+    relative = {"CTRLB_AGENT_HOME": "rel" if named == "CTRLB_AGENT_HOME" else "", "HOME": "rel"}
+    machine.state = machine.home / ("rel" if named == "CTRLB_AGENT_HOME" else "rel/.ctrlb-agent")
+    transcript = machine.home / "one.jsonl"
+    transcript.write_text(encoded(recorded("claude", "PreToolUse-Write")).decode() + "\n")
+    with ScriptedServer(verdict(HELD)) as server:
+        machine.environ |= {"CTRLB_URL": server.url, **relative}
+        machine.before_edit(write_of("a.py", machine.home))
+        wait_until(lambda: machine.daemon_pid() > 0)
+        sent = write_of("a.py", machine.home, hook_event_name="Stop", transcript_path=str(transcript))
+        assert machine.run("claude", "Stop", sent).status == 0
+        kill(machine.daemon_pid())
+    assert not list(machine.state.rglob("rel"))
+    assert {"python", "sessions"} < {file.name for file in machine.state.iterdir()}
 
 
 def test_a_held_file_is_refused_though_nothing_can_be_kept(machine: Machine) -> None:

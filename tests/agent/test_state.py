@@ -93,6 +93,18 @@ def test_a_log_that_cannot_be_written_is_no_error(monkeypatch: pytest.MonkeyPatc
     assert not Path("/dev/null/nowhere").exists()
 
 
+def test_a_relative_folder_is_decided_on_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CTRLB_AGENT_HOME", "relative")
+    assert state.home() == str(tmp_path / "relative")
+
+    monkeypatch.chdir(state.home())
+
+    assert state.home() == str(tmp_path / "relative")
+    code = "import os; print(os.environ['CTRLB_AGENT_HOME'])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == str(tmp_path / "relative")
+
+
 def test_the_environment_comes_before_the_plugins_options_and_the_file() -> None:
     state.write_json(state.path("config.json"), {"url": "http://file/", "key": "from-file", "dataset": "d"})
     options = {"CLAUDE_PLUGIN_OPTION_URL": "http://option", "CLAUDE_PLUGIN_OPTION_KEY": "from-option"}

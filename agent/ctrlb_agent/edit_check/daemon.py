@@ -144,7 +144,6 @@ def main() -> None:
     """Become the background process, unless there is one, and end with it."""
     leave_the_hook()
     try:
-        os.environ["CTRLB_AGENT_HOME"] = os.path.abspath(state.home())
         os.chdir(state.home())
         with state.locked(os.fsdecode(hook.LOCK), 0):
             os.utime(hook.LOCK)
