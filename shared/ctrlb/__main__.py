@@ -21,7 +21,15 @@ from ctrlb.domain.rows import Dataset
 from ctrlb.keys import create_key, list_keys, revoke_key
 from ctrlb.models import CreateKeyRequest, ListKeysRequest, RevokeKeyRequest
 from ctrlb.ports import Ports
-from ctrlb.wiring import DATA_FOLDER, deployed, embedded, embedded_search_rebuild, ports, search_rebuild
+from ctrlb.wiring import (
+    DATA_FOLDER,
+    deployed,
+    embedded,
+    embedded_search_rebuild,
+    ports,
+    search_rebuild,
+    workspace_hosts,
+)
 from ctrlb.workspaces import admin_of
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -49,6 +57,7 @@ def _serve(options: argparse.Namespace) -> int:
     from ctrlb.edge import limits, local, routes
 
     limits.limits_here()
+    workspace_hosts()
     folder = Path(options.data).resolve()
     os.umask(0o077)  # a folder that was there already may be open to others; what is kept in it is not
     laptop.raise_file_limit()

@@ -4,12 +4,14 @@ import atexit
 import contextlib
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctrlb.adapters.system import SystemClock, SystemRandomness
+from ctrlb.domain.errors import Invalid
+from ctrlb.domain.host_names import read_workspace_hosts
 from ctrlb.ports import DeadLetters, Follower, Ports, SearchRebuild
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ OIDC_ISSUER = "OIDC_ISSUER"
 @functools.cache
 def ports() -> Ports:
     """This process's stores. Those of laptop mode are opened here, those of AWS made when they are used."""
-    return replace(_stores(), workspace_hosts=_workspace_hosts(os.environ.get(WORKSPACE_HOSTS, "")))
+    hosts = workspace_hosts()
+    return replace(_stores(), workspace_hosts=hosts)
 
 
 def _stores() -> Ports:
@@ -46,12 +49,12 @@ def _with_issuer(stores: Ports) -> Ports:
     return replace(stores, issuer=OidcIssuer(Oidc.named(os.environ), stores.clock))
 
 
-def _workspace_hosts(text: str) -> dict[str, str]:
-    pairs = [pair.strip().partition("=") for pair in text.split(",") if pair.strip()]
-    for host, _, workspace in pairs:
-        if not host or not workspace:
-            raise RuntimeError(f"{WORKSPACE_HOSTS} should read host=workspace,host=workspace")
-    return {host.lower(): workspace for host, _, workspace in pairs}
+def workspace_hosts() -> Mapping[str, str]:
+    """The workspace that an address serves alone, by host name, as the environment says. Raises Invalid."""
+    try:
+        return read_workspace_hosts(os.environ.get(WORKSPACE_HOSTS, ""))
+    except Invalid as fault:
+        raise Invalid(f"{WORKSPACE_HOSTS}: {fault}") from None
 
 
 def open_stores() -> None:

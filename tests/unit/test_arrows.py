@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "openapi": frozenset({"models", "operations", "pydantic"}),
     "answers": frozenset({"domain", "models", "operations", "ports", "pydantic"}),
     "adapters": frozenset({"domain", "ports", "adapters", "botocore", "jwt", "urllib3"}),
-    "wiring": frozenset({"adapters", "ports"}),
+    "wiring": frozenset({"adapters", "domain", "ports"}),
     "edge": frozenset(
         {"answers", "domain", "edge", "models", "operations", "ports", "sign_in", "wiring"}
         | {"aws_lambda_powertools", "mangum", "mcp", "mcp_types", "pydantic_core", "uvicorn", "yaml"}

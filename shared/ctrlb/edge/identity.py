@@ -6,7 +6,6 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from ctrlb.domain.access import ROLES, Caller
 from ctrlb.domain.errors import (
@@ -22,6 +21,7 @@ from ctrlb.domain.errors import (
     Unavailable,
     WorkspaceMismatch,
 )
+from ctrlb.domain.host_names import host_name
 from ctrlb.domain.key_format import INGEST_PREFIX, read_key, secret_hash
 from ctrlb.domain.rows import IngestCredential, Key
 from ctrlb.ports import Issuer, Ports
@@ -65,11 +65,7 @@ def credential_of(authorization: str | None) -> str:
 
 def host_of(event: Mapping[str, Any]) -> str:
     """The host name that was called, in small letters: the gateway's word, else the header's; empty for none."""
-    called = event["requestContext"].get("domainName") or event["headers"].get("host", "")
-    try:
-        return (urlsplit(f"//{called}").hostname or "").rstrip(".")
-    except ValueError:
-        return ""
+    return host_name(event["requestContext"].get("domainName") or event["headers"].get("host", ""))
 
 
 def _key_holder(credential: str, host: str, ports: Ports) -> Caller:
