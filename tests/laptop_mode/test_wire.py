@@ -2,12 +2,15 @@
 
 import json
 import socket
+import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from ctrlb.edge.local import server_config
 from ctrlb.edge.local_protocol import MAX_HEAD_BYTES
 from tests.laptop import Laptop
 
@@ -77,6 +80,34 @@ def test_ten_thousand_equal_headers_are_taken_or_refused_at_once(laptop: Laptop,
 
 def test_a_path_may_be_percent_encoded_throughout(laptop: Laptop) -> None:
     assert httpx2.get(f"{laptop.url}/%68ealth").json()["ok"] is True
+
+
+@pytest.mark.parametrize("protocol", ["websocket", "h2c"])
+def test_no_other_protocol_is_spoken_however_often_it_is_asked_for(tmp_path: Path, protocol: str) -> None:
+    laptop = Laptop(tmp_path)
+    try:
+        wanted = {
+            "Connection": "Upgrade",
+            "Upgrade": protocol,
+            "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": "eA==",
+        }
+        assert httpx2.get(f"{laptop.url}/health", headers=wanted).json()["ok"] is True
+        assert httpx2.get(f"{laptop.url}/ai/keys", headers=wanted).status_code == 401
+        laptop.process.terminate()
+        printed = laptop.process.stdout.read() if laptop.process.stdout else ""
+    finally:
+        laptop.stop()
+    assert printed.strip() == f"ctrlb: stopped; everything is kept in {tmp_path}"
+
+
+def test_no_websocket_is_spoken_whatever_is_installed_beside_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = types.ModuleType("uvicorn.protocols.websockets.auto")
+    library.AutoWebSocketsProtocol = object  # type: ignore[attr-defined]  # as where one is installed
+    monkeypatch.setitem(sys.modules, library.__name__, library)
+    config = server_config(lambda scope: None)
+    config.load()
+    assert config.ws_protocol_class is None
 
 
 @pytest.mark.slow

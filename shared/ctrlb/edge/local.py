@@ -43,18 +43,23 @@ def serve(listener: socket.socket, router: Router, web: Path, on_ready: Callable
     """
     router.find("GET", "/health")
     app = LocalApp(router, web, on_ready)
-    config = uvicorn.Config(
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again once it has stopped
+        uvicorn.Server(server_config(app)).run(sockets=[listener])
+    return app.is_idle
+
+
+def server_config(app: Any) -> uvicorn.Config:
+    """What of uvicorn is used: HTTP alone, and nothing printed that any client could cause."""
+    return uvicorn.Config(
         app,
         http=LocalProtocol,
-        log_level="warning",
+        ws="none",  # an upgrade is answered as the request that it is, whatever library is installed
+        log_level="error",  # warnings are of what clients send
         access_log=False,
         server_header=False,
         proxy_headers=False,  # else X-Forwarded-For would name the caller of whoever connects from this machine
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
-    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again once it has stopped
-        uvicorn.Server(config).run(sockets=[listener])
-    return app.is_idle
 
 
 class LocalApp:
