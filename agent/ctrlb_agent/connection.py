@@ -6,16 +6,17 @@ import http.client
 import io
 import socket
 import time
-from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from ctrlb_agent import __version__
-from ctrlb_agent.json_values import object_of, parsed
+from ctrlb_agent.json_values import object_of, parsed, text_of
+from ctrlb_agent.route import Unusable, opened
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Mapping
+
+    from ctrlb_agent.route import Route
 
 MAX_ANSWER_BYTES = 16 << 20
 SHORTEST_WAIT_S = 0.001  # a socket without time left is to fail, not to wait for ever
@@ -23,6 +24,10 @@ SHORTEST_WAIT_S = 0.001  # a socket without time left is to fail, not to wait fo
 
 class Unreachable(Exception):
     """No answer came: the address is wrong, nothing listens there, or it took too long. The text says which."""
+
+
+class BadKey(ValueError):
+    """The key cannot be sent. The text says why, and follows the server's address."""
 
 
 class Answer(NamedTuple):
@@ -34,12 +39,16 @@ class Answer(NamedTuple):
 
 
 class Connection:
-    """A keep-alive connection. Not for several threads at once."""
+    """A keep-alive connection. Not for several threads at once.
+
+    A server may end a kept connection at any time, also when it has just done what was asked. The request is then sent
+    again, so only requests that may be done twice are to follow another one over the same connection.
+    """
 
     def __init__(self, url: str, key: str) -> None:
         self.url = url.rstrip("/")
         self.key = key
-        self._open: http.client.HTTPConnection | None = None
+        self._open: Route | None = None
 
     def request(
         self,
@@ -59,17 +68,19 @@ class Connection:
             return self._on_kept_or_new(method, path, body, self._headers(body, gzipped), give_up_s)
         except (http.client.HTTPException, OSError, ValueError) as error:
             self.close()
-            raise Unreachable(reason_of(error, self.url)) from error
+            raise Unreachable(why_unreachable(error, self.url)) from error
 
     def close(self) -> None:
         """Give the connection up; the next request opens another."""
         if self._open is not None:
-            self._open.close()
+            self._open.connection.close()
             self._open = None
 
     def _headers(self, body: bytes | None, gzipped: bool) -> dict[str, str]:
         headers = {"Accept": "application/json", "User-Agent": f"ctrlb-agent/{__version__}"}
         if self.key:
+            if fault := key_fault(self.key):
+                raise BadKey(f"was not asked: the key {fault}")
             headers["Authorization"] = f"Bearer {self.key}"
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -92,10 +103,11 @@ class Connection:
     ) -> Answer:
         if self._open is None:
             self._open = opened(self.url, remaining_s(give_up_s))
-        connection = self._open
+        connection = self._open.connection
         connection.response_class = _by(give_up_s)
         connection.sock.settimeout(remaining_s(give_up_s))
-        connection.request(method, urlsplit(self.url).path + path, body=body, headers=dict(headers))
+        target = self._open.target_prefix + urlsplit(self.url).path + path
+        connection.request(method, target, body=body, headers={**headers, **self._open.headers})
         response = connection.getresponse()
         if response.length is None and not response.chunked:
             raise http.client.IncompleteRead(b"")  # its end could not be told from a server's death
@@ -137,58 +149,51 @@ def _content(response: http.client.HTTPResponse) -> bytes:
             break
         content += chunk
         if len(content) > MAX_ANSWER_BYTES:
-            raise ValueError(f"answers more than {MAX_ANSWER_BYTES:,} bytes")
+            raise Unusable(f"answers more than {MAX_ANSWER_BYTES:,} bytes")
     if response.length:
         raise http.client.IncompleteRead(bytes(content), response.length)
     response.read()  # of nothing, which frees the connection for the next request
     return bytes(content)
 
 
-def opened(url: str, timeout_s: float) -> http.client.HTTPConnection:
-    """A connection to the URL's host, through the environment's proxy where one is meant for it. Raises ValueError."""
-    from urllib.request import getproxies, proxy_bypass
-
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("is no address of a server: it should begin with http:// or https://")
-    encrypted = parts.scheme == "https"
-    proxy = None if proxy_bypass(parts.hostname) else getproxies().get(parts.scheme)
-    via = urlsplit(proxy if "//" in proxy else f"//{proxy}") if proxy else parts
-    kind = partial(http.client.HTTPSConnection, context=_trust()) if encrypted else http.client.HTTPConnection
-    port = 443 if encrypted else 80
-    connection = kind(via.hostname or "", via.port or (port if via is parts else 8080), timeout=timeout_s)
-    if via is not parts:
-        connection.set_tunnel(parts.hostname, parts.port or port)
-    connection.connect()
-    connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return connection
-
-
-@lru_cache(maxsize=1)
-def _trust() -> ssl.SSLContext:
-    """The authorities of this machine, read once: it takes longer than a request."""
-    import ssl
-
-    return ssl.create_default_context()
-
-
 def error_of(answer: Answer) -> str:
     """The server's own words, with its code: `… (MCP_KEY_EXPIRED)`. Of an answer without any, its status."""
     said = object_of(parsed(answer.body))
-    if "error" not in said:
+    error, code = text_of(said.get("error")), text_of(said.get("code"))
+    if not error:
         return f"the server answered {answer.status}"
-    return f"{said['error']} ({said['code']})" if said.get("code") else str(said["error"])
+    return f"{error} ({code})" if code else error
 
 
-def reason_of(error: Exception, url: str) -> str:
-    """Why there was no answer, in words for a person."""
+def why_unreachable(error: Exception, url: str) -> str:
+    """Why there was no answer, in words for a person, without the key and without a password of the address.
+
+    What a library says of a value that it refuses holds the value, so only its kind is told.
+    """
+    shown = shown_url(url)
     if isinstance(error, socket.timeout):
-        return f"{url} did not answer in time"
+        return f"{shown} did not answer in time"
     if isinstance(error, http.client.HTTPException):
-        return f"{url} broke off its answer ({type(error).__name__})"
+        return f"{shown} broke off its answer ({type(error).__name__})"
     if isinstance(error, ConnectionRefusedError):
-        return f"nothing listens at {url}"
-    return f"{url}: {error}"
+        return f"nothing listens at {shown}"
+    if isinstance(error, OSError):
+        return f"{shown}: {error}"
+    if isinstance(error, (Unusable, BadKey)):
+        return f"{shown} {error}"
+    return f"{shown} could not be asked ({type(error).__name__})"
+
+
+def shown_url(url: str) -> str:
+    """The address as a person may see it: without a name and a password in front of the host, even of a wrong one."""
+    before, at, after = url.rpartition("@")
+    scheme, slashes, _ = before.partition("//")
+    return f"{scheme if slashes else ''}{slashes}…@{after}" if at else url
+
+
+def key_fault(key: str) -> str:
+    """Why this can be nobody's key, without showing it; an empty text when it can."""
+    return "" if key.isascii() and key.isprintable() else "holds characters that are not printable ASCII"
 
 
 def remaining_s(give_up_s: float) -> float:

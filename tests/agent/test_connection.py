@@ -147,6 +147,66 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> 
     assert proxy.requests[0].startswith(b"CONNECT ctrlb.example:443 ")
 
 
+SIGNED_IN = b"Proxy-Authorization: Basic dXNlcjpwQHNz"  # user:p@ss
+
+
+def test_a_proxy_is_asked_for_the_whole_address_of_a_plain_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedServer(answers(200, b"{}")) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.replace("//", "//user:p%40ss@"))
+        connection = Connection("http://someone:secret@ctrlb.example:8080/base", "a-key")
+        assert [get(connection).status, get(connection).status] == [200, 200]
+        connection.close()
+
+    assert proxy.connections == 1
+    for request in proxy.requests:
+        head = request.splitlines()
+        assert head[0] == b"GET http://ctrlb.example:8080/base/x?y=1 HTTP/1.1"
+        assert {b"Host: ctrlb.example:8080", b"Authorization: Bearer a-key", SIGNED_IN} <= set(head)
+
+
+def test_a_proxy_that_passes_encrypted_bytes_on_learns_its_user_and_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedServer(says(b"HTTP/1.1 407 No\r\n\r\n")) as proxy:
+        monkeypatch.setenv("https_proxy", proxy.url.replace("//", "//user:p%40ss@"))
+        with pytest.raises(Unreachable, match="407") as raised:
+            get(Connection("https://ctrlb.example", "a-key"))
+
+    assert SIGNED_IN in proxy.requests[0].splitlines()
+    assert b"a-key" not in proxy.requests[0]
+    assert "p@ss" not in str(raised.value)
+
+
+@pytest.mark.parametrize("key", ["a\nsecret", "a\rsecret", "secret\x7f", "secrét", "\udcffsecret", "sec\u2028ret"])
+def test_a_key_that_can_be_none_is_named_and_not_shown(key: str) -> None:
+    with ScriptedServer(answers(200, b"{}")) as server, pytest.raises(Unreachable, match="the key holds") as raised:
+        get(Connection(server.url, key))
+
+    assert "secret" not in str(raised.value)
+    assert "Bearer" not in str(raised.value)
+    assert server.connections == 0
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://user:secret@127.0.0.1:1",
+        "http://user:secret@127.0.0.1:x",
+        "http://user:secret@[::1",
+        "http://user:sec/secret@127.0.0.1:1",
+        "http://user:a@secret@127.0.0.1:1",
+        "user:secret@127.0.0.1",
+        "ftp://user:secret@x",
+        "http://user:secret@no such host\n",
+    ],
+)
+def test_a_password_in_the_address_is_not_shown(url: str) -> None:
+    with pytest.raises(Unreachable) as raised:
+        get(Connection(url, "a-key"))
+
+    assert "secret" not in str(raised.value)
+    assert "user" not in str(raised.value)
+    assert "…@" in str(raised.value)
+
+
 def test_no_proxy_is_used_for_a_host_that_is_excepted(monkeypatch: pytest.MonkeyPatch) -> None:
     with ScriptedServer(closes) as proxy, ScriptedServer(answers(200, b"{}")) as server:
         monkeypatch.setenv("http_proxy", proxy.url)
@@ -166,6 +226,8 @@ def test_no_proxy_is_used_for_a_host_that_is_excepted(monkeypatch: pytest.Monkey
         (b'{"error":"expired","code":"MCP_KEY_EXPIRED"}', "expired (MCP_KEY_EXPIRED)"),
         (b"<html>", "the server answered 502"),
         (b"[]", "the server answered 502"),
+        (b'{"error":' + b"[" * 900 + b"]" * 900 + b"}", "the server answered 502"),
+        (b'{"error":"expired","code":{}}', "expired"),
         (b"", "the server answered 502"),
     ],
 )
