@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ctrlb_agent.codex_setup.codex_config import with_ours
-from tests.agent.programs import AGENT, ctrlb, environment
+from tests.agent.programs import AGENT, ctrlb, environment, logged
 from tests.agent.scripted_server import ScriptedServer, answers
 from tests.laptop import Laptop
 
@@ -59,6 +59,7 @@ def test_a_healthy_machine_has_nothing_to_mend(patient: Patient, laptop: Laptop)
         ({"CTRLB_URL": ""}, "the server is not known", "set CTRLB_URL"),
         ({"CTRLB_KEY": ""}, "there is no key", "set CTRLB_KEY"),
         ({"CTRLB_RUN": "${CTRLB_RUN}"}, "CTRLB_RUN is ${CTRLB_RUN}", "was not expanded"),
+        ({"CTRLB_KEY": "a\nb"}, "the key holds characters that are not printable", "copy it again"),
         ({"CTRLB_URL": "http://127.0.0.1:1"}, "nothing listens at http://127.0.0.1:1", "start it"),
         ({"CTRLB_KEY": "ctrlb_local_typo"}, "(MCP_INVALID_KEY)", "make a new one"),
         ({"CTRLB_DATASET": "elsewhere"}, "sessions dataset is agent_sessions", "CTRLB_DATASET=agent_sessions"),
@@ -66,6 +67,26 @@ def test_a_healthy_machine_has_nothing_to_mend(patient: Patient, laptop: Laptop)
 )
 def test_what_keeps_the_server_away_is_named(patient: Patient, changed: dict[str, str], text: str, remedy: str) -> None:
     assert any(text in said and remedy in to_do for said, to_do in patient.failures(**changed))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"CTRLB_KEY": "a\nsecret"},
+        {"CTRLB_KEY": "sécret secret"},
+        {"CTRLB_KEY": "${KEY:-secret}"},
+        {"CTRLB_URL": "http://user:secret@127.0.0.1:1"},
+        {"CTRLB_URL": "${URL:-http://user:secret@127.0.0.1:1}"},
+        {"CTRLB_URL": "http://user:secret@{host}"},
+    ],
+)
+def test_no_key_and_no_password_is_shown(patient: Patient, laptop: Laptop, changed: dict[str, str]) -> None:
+    changed = {name: value.replace("{host}", laptop.url.partition("//")[2]) for name, value in changed.items()}
+    found = patient.findings(**changed)
+    status = ctrlb("status", environ=patient.environ | changed, cwd=patient.home)
+
+    assert not [finding for finding in found if "secret" in "".join(finding)]
+    assert "secret" not in status.stdout + status.stderr + logged(patient.home / "state")
 
 
 @pytest.mark.parametrize("status", [200, 404, 500])

@@ -16,7 +16,7 @@ from ctrlb_agent import __version__, calls
 from ctrlb_agent.calls import MAX_CHECKED_PATHS
 from ctrlb_agent.command_line import shown
 from ctrlb_agent.command_line.place import Mistake, Place, acting, ask, named, reached
-from ctrlb_agent.connection import Unreachable
+from ctrlb_agent.connection import Unreachable, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -188,7 +188,7 @@ def status(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """0 once the server has answered."""
     place = acting(arguments, environ, needs_agent=False)
     answer = {
-        "url": place.settings.url,
+        "url": shown_url(place.settings.url),
         "dataset": place.settings.dataset,
         "run_id": place.run,
         "agent": place.agent,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ctrlb_agent import calls, state
 from ctrlb_agent.command_line import doctor_clients
 from ctrlb_agent.command_line.finding import Finding
-from ctrlb_agent.connection import Connection, Unreachable, error_of
+from ctrlb_agent.connection import Connection, Unreachable, error_of, key_fault, shown_url
 from ctrlb_agent.json_values import object_of, parsed
 from ctrlb_agent.settings import Settings, settings_of
 from ctrlb_agent.uploading import spool
@@ -45,12 +45,11 @@ def findings(environ: Mapping[str, str], codex_home: str | None = None) -> list[
 def _variables(environ: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
     for name in ("CTRLB_URL", "CTRLB_KEY", "CTRLB_RUN", "CTRLB_AGENT"):
         if environ.get(name, "").lstrip().startswith("${"):
-            yield Finding(
-                "fail", f"{name} is {environ[name]}", "a variable was not expanded where it is set: mend it there"
-            )
+            shown = "${…" if name == "CTRLB_KEY" else shown_url(environ[name])
+            yield Finding("fail", f"{name} is {shown}", "a variable was not expanded where it is set: mend it there")
     if environ.get("CTRLB_URL", "").endswith("/"):
         yield Finding("fail", "CTRLB_URL ends in /, so Claude Code's tools ask for //mcp", "export it without that /")
-    plugins = doctor_clients.plugin_url(environ)
+    plugins = shown_url(doctor_clients.plugin_url(environ))
     if plugins and not settings.are_complete:
         yield Finding(
             "note",
@@ -62,6 +61,8 @@ def _variables(environ: Mapping[str, str], settings: Settings) -> Iterator[Findi
         yield Finding("fail", "the server is not known", "set CTRLB_URL, or run `configure --url`")
     if not settings.key:
         yield Finding("fail", "there is no key", "set CTRLB_KEY, or run `configure --key-from-stdin`")
+    elif fault := key_fault(settings.key):
+        yield Finding("fail", f"the key {fault}", "copy it again: it is one word")
     elif not environ.get("CTRLB_KEY"):
         yield Finding(
             "note",
@@ -73,8 +74,9 @@ def _variables(environ: Mapping[str, str], settings: Settings) -> Iterator[Findi
 
 
 def _server(settings: Settings) -> Iterator[Finding]:
-    if not settings.are_complete:
+    if not settings.are_complete or key_fault(settings.key):
         return
+    url = shown_url(settings.url)
     try:
         answer = calls.settings().send(Connection(settings.url, settings.key), DEADLINE_S)
     except Unreachable as error:
@@ -85,9 +87,9 @@ def _server(settings: Settings) -> Iterator[Finding]:
         return
     said = object_of(parsed(answer.body))
     if answer.status != 200 or "sessionsDataset" not in said:
-        yield Finding("fail", f"{settings.url} answers {answer.status}, and not as CtrlB does", "mend CTRLB_URL")
+        yield Finding("fail", f"{url} answers {answer.status}, and not as CtrlB does", "mend CTRLB_URL")
         return
-    yield Finding("ok", f"{settings.url} answers, and takes the key; enforce mode is {said.get('enforce')}")
+    yield Finding("ok", f"{url} answers, and takes the key; enforce mode is {said.get('enforce')}")
     if said["sessionsDataset"] != settings.dataset:
         yield Finding(
             "fail",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctrlb_agent import state
 from ctrlb_agent.command_line.finding import Finding
+from ctrlb_agent.connection import shown_url
 from ctrlb_agent.json_values import list_of, object_of, parsed
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ def codex(environ: Mapping[str, str], settings: Settings, codex_home: str | None
     if settings.url and installed.mcp_url != f"{settings.url}/mcp":
         yield Finding(
             "fail",
-            f"Codex's tools ask {installed.mcp_url}, and its hooks {settings.url}",
-            f"python3 -I install.py --codex --url {settings.url} --trust",
+            f"Codex's tools ask {shown_url(installed.mcp_url)}, and its hooks {shown_url(settings.url)}",
+            f"python3 -I install.py --codex --url {shown_url(settings.url)} --trust",
         )
     if not environ.get("CTRLB_KEY"):
         yield Finding("fail", "CTRLB_KEY is not set, so Codex leaves the server out without a word", "export CTRLB_KEY")

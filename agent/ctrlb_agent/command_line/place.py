@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctrlb_agent.connection import Connection, error_of
+from ctrlb_agent.connection import Connection, error_of, shown_url
 from ctrlb_agent.json_values import object_in
 from ctrlb_agent.paths import relative_to, root_of
 from ctrlb_agent.sessions.identity import acting_as
@@ -82,5 +82,5 @@ def ask(place: Place, call: Call) -> dict[str, Any]:
         raise Mistake(error_of(answer))
     said = object_in(answer.body)
     if said is None:
-        raise Mistake(f"{place.settings.url} does not answer as CtrlB does: is the address right?")
+        raise Mistake(f"{shown_url(place.settings.url)} does not answer as CtrlB does: is the address right?")
     return said
