@@ -22,6 +22,8 @@ from ctrlb.wiring import open_stores, ports
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_GZIP_MEMBERS = 1_000
+GZIP_PIECE_BYTES = 64 * 1024
+"""Inflated at once: what lies behind a member's end is copied, so it must not be all that follows."""
 MAX_SHOWN_CHARS = 80
 """Of a field's name that the caller chose, in a message."""
 _TOO_LARGE = f"the body is larger than 4 MiB ({MAX_BODY_BYTES:,} bytes); send less in one call"
@@ -84,9 +86,9 @@ def header_value(headers: Mapping[str, str], name: str) -> str | None:
 
 def _fields(operation: Operation, event: Event) -> Fields:
     """What the caller sent. The path wins over the body, and the agent may come in a header."""
-    body = read_body(event)
-    may_have_body = operation.method in ("POST", "PUT") or (operation.method == "DELETE" and body)
-    takes_body = may_have_body and bool(operation.request.model_fields)  # where nothing is asked, nothing need be sent
+    may_have_body = operation.method != "GET" and bool(operation.request.model_fields)
+    body = read_body(event) if may_have_body else b""  # where nothing is asked, nothing need be sent or read
+    takes_body = may_have_body and (operation.method != "DELETE" or bool(body))
     fault = ""
     values: dict[str, Any]
     if takes_body:
@@ -132,19 +134,21 @@ def read_body(event: Event) -> bytes:
 
 def _inflate(body: bytes) -> bytes:
     """The gzip body's members, one after the other, inflated until they are over MAX_BODY_BYTES."""
-    inflated = bytearray()
+    inflated, rest = bytearray(), memoryview(body)
     for _ in range(MAX_GZIP_MEMBERS):
         inflater = zlib.decompressobj(wbits=31)
-        try:
-            inflated += inflater.decompress(body, MAX_BODY_BYTES + 1 - len(inflated))
-        except zlib.error:
-            raise Invalid("the body is not the gzip that Content-Encoding says it is") from None
-        if len(inflated) > MAX_BODY_BYTES:
-            return bytes(inflated)
-        if not inflater.eof:
-            raise Invalid("the gzip body ends too early; send it whole")
-        body = inflater.unused_data
-        if not body:
+        while not inflater.eof:
+            if not rest:
+                raise Invalid("the gzip body ends too early; send it whole")
+            piece = rest[:GZIP_PIECE_BYTES]
+            try:
+                inflated += inflater.decompress(piece, MAX_BODY_BYTES + 1 - len(inflated))
+            except zlib.error:
+                raise Invalid("the body is not the gzip that Content-Encoding says it is") from None
+            if len(inflated) > MAX_BODY_BYTES:
+                return bytes(inflated)
+            rest = rest[len(piece) - len(inflater.unused_data) :]
+        if not rest:
             return bytes(inflated)
     raise Invalid(f"the gzip body has more than {MAX_GZIP_MEMBERS:,} members; compress it as one")
 
