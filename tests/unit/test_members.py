@@ -303,6 +303,17 @@ def test_who_manages_people_gives_no_grant_that_they_do_not_have(
     invite_member(invitation.model_copy(update={"user_name": "max"}), person("ada"), workspace)
 
 
+def test_who_reads_everything_gives_leave_to_read_and_none_to_write_that_they_do_not_have(workspace: Ports) -> None:
+    wider = sorted({*MANAGER, "relay.read_all"})
+    change_role(ChangeRoleRequest(role="Manager", permissions=wider), person("ada"), workspace)
+    change(workspace, "ada", "mia", grants=[GrantedDataset(dataset="team-*", access="write")])
+    change(workspace, "mia", "rob", grants=[GrantedDataset(dataset="*", access="read")])
+    change(workspace, "mia", "rob", grants=[GrantedDataset(dataset="team-a", access="write")])
+    with pytest.raises(Forbidden, match="no grant of your own for logs to write"):
+        change(workspace, "mia", "rob", grants=[GrantedDataset(dataset="logs", access="write")])
+    change(workspace, "ada", "rob", grants=[GrantedDataset(dataset="logs", access="write")])
+
+
 def test_who_manages_people_leaves_a_grant_that_is_there(workspace: Ports) -> None:
     change(workspace, "ada", "rob", grants=[GrantedDataset(dataset="*", access="write")])
     change(workspace, "mia", "rob", grants=[GrantedDataset(dataset="*", access="write")], role="Member")
