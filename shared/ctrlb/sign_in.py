@@ -23,11 +23,14 @@ def new_code(workspace: str, user: str, ports: Ports) -> str:
 
 
 def sign_in(request: SignInRequest, caller: Caller | None, ports: Ports) -> SignInAnswer:
-    """Take the code, which nobody can use again, and open a session."""
+    """Take the code, which nobody can use again, and open a session of its person's, if they are active."""
     code = ports.identity.use_code(secret_hash(request.code))
     now_us = ports.clock.now_us()
     if code is None or code.expires_us <= now_us:
         raise SignInRefused("the code was used or has expired; for a new link run `python -m ctrlb sign-in`")
+    member = ports.identity.member(code.workspace, code.user, fresh=True)
+    if member is None or not member.active:
+        raise SignInRefused("this person is no longer active in the workspace")
     token = TOKEN_PREFIX + ports.random.secret()
     session = SignIn(secret_hash(token), code.workspace, code.user, now_us + SESSION_US)
     ports.identity.add_sign_in(session, once=False)

@@ -16,7 +16,7 @@ from ctrlb.ports import Ports
 from ctrlb.sign_in import TOKEN_PREFIX, new_code
 from tests.acceptance.calls import answered, refusal
 from tests.laptop import PROJECT, Laptop
-from tests.laptop_mode.conftest import client
+from tests.laptop_mode.conftest import add_member, client
 
 
 def test_the_code_of_the_link_signs_its_person_in_once(laptop: Laptop, token: str) -> None:
@@ -68,6 +68,22 @@ def test_signing_out_ends_the_session_and_no_other(laptop: Laptop, stores: Ports
         assert "sign in again" in refusal(person.get("/ai/relay/settings"), 401)
     with client(laptop, token) as person:
         answered(person.get("/ai/relay/settings"))
+
+
+def test_who_is_not_active_is_not_signed_in_and_their_sessions_do_not_come_back(laptop: Laptop, stores: Ports) -> None:
+    add_member(stores, "lea")
+    codes = [new_code(WORKSPACE, "lea", stores) for _ in range(3)]
+    token = answered(httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": codes[0]}))["token"]
+    with client(laptop, token) as lea:
+        answered(lea.get("/ai/relay/settings"))
+        add_member(stores, "lea", active=False)
+        refusal(lea.get("/ai/relay/settings"), 401)
+        assert "no longer active" in refusal(httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": codes[1]}), 401)
+        add_member(stores, "lea")
+        assert "sign in again" in refusal(lea.get("/ai/relay/settings"), 401)
+    token = answered(httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": codes[2]}))["token"]
+    with client(laptop, token) as lea:
+        answered(lea.get("/ai/relay/settings"))
 
 
 def test_a_session_ends_when_its_time_is_over(laptop: Laptop, stores: Ports) -> None:

@@ -25,7 +25,7 @@ from ctrlb.domain.host_names import host_name
 from ctrlb.domain.key_format import INGEST_PREFIX, read_key, secret_hash
 from ctrlb.domain.rows import IngestCredential, Key
 from ctrlb.ports import Issuer, Ports
-from ctrlb.sign_in import TOKEN_PREFIX
+from ctrlb.sign_in import SESSION_US, TOKEN_PREFIX
 
 LAST_USED_EVERY_US = 3_600_000_000
 _NOBODYS_SECRET = hashlib.sha256(b"nobody").hexdigest()
@@ -104,7 +104,10 @@ def _person(token: str, host: str, ports: Ports) -> Caller:
     standing = _standing(session.workspace, session.user, token_sha256, ports)
     if standing is None:
         raise SignInRefused("this person is no longer active in the workspace")
-    return standing[0]
+    caller, changed_us = standing
+    if session.expires_us - SESSION_US < changed_us:  # as a key is stale, which else would outlive a deactivation
+        raise SignInRefused("the person's role, grants or status changed after they signed in; sign in again")
+    return caller
 
 
 def _issuers_person(token: str, issuer: Issuer, host: str, ports: Ports) -> Caller:
