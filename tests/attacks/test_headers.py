@@ -204,11 +204,16 @@ def test_no_secret_is_in_the_log_or_in_what_the_server_prints(tmp_path: Path) ->
         made = http.post("/ai/keys", headers={"Authorization": f"Bearer {token}"}, json={"name": MARK}).json()["key"]
         http.get(PATH, headers={"Authorization": f"Bearer {made}"})
         http.post("/ai/sign-in", json={"code": MARK})
+        for params in ({"requestId": [MARK], "reason": {}}, {"progressToken": {}, "progress": MARK}, MARK, [MARK]):
+            for method in ("cancelled", "progress", "initialized", MARK):
+                message = {"jsonrpc": "2.0", "method": f"notifications/{method}", "params": params}
+                http.post("/mcp", headers={"Authorization": f"Bearer {token}"}, json=message)
     laptop.process.terminate()
     printed = laptop.process.stdout.read() if laptop.process.stdout else ""
     laptop.stop()
     logged = "".join(path.read_text() for path in (tmp_path / "logged").glob("ctrlb.log*"))
     assert logged.count("\n") > 40
+    assert printed.strip() == f"ctrlb: stopped; everything is kept in {tmp_path / 'logged'}"  # no line of a library's
     for secret in (laptop.key, token, jwt, made, MARK, laptop.key[-49:], token[-43:], "Bearer"):
         assert secret not in logged
         assert secret not in printed

@@ -7,6 +7,7 @@ only this module does.
 
 import asyncio
 import functools
+import logging
 import threading
 import time
 from collections.abc import Mapping
@@ -61,6 +62,7 @@ class _Call:
 
 def mcp_handler() -> Handler:
     """The Lambda handler of /mcp."""
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its lines tell of what clients send; ours say how it ended
     open_stores()
     for name in _TOOLS:
         _tool(name)  # schemas are made before the first request
