@@ -111,7 +111,8 @@ def ask_daemon(client: str, data: bytes) -> bytes:
         here = posix.open(".", posix.O_RDONLY)
         posix.chdir(folder)  # the path of a socket may have a hundred bytes, that of a folder more
         owned = posix.stat(".")
-        if owned.st_uid != posix.geteuid() or owned.st_mode & 0o022:
+        user = posix.geteuid()
+        if owned.st_uid != user or owned.st_mode & 0o022 or posix.stat(SOCKET).st_uid != user:
             return DECLINED  # anybody could listen there
         return _exchange(client, data) if len(data) <= MAX_MESSAGE_BYTES else DECLINED
     except OSError:
@@ -181,7 +182,7 @@ def start_daemon() -> None:
 
 
 def keep_interpreter() -> None:
-    """Write down which Python this is, for `ctrlb-hook`, unless it knows one that is there."""
+    """Write down which Python this is, for `ctrlb-hook`, unless it knows one that is there, and from this user."""
     import os
 
     from ctrlb_agent import state
@@ -193,7 +194,8 @@ def keep_interpreter() -> None:
                 known = stream.readline().rstrip(b"\n")
         except FileNotFoundError:
             known = b""
-        if not (os.path.isfile(known) and os.access(known, os.X_OK)):
+        usable = known.startswith(b"/") and os.path.isfile(known) and os.access(known, os.X_OK)
+        if not usable or os.stat(file).st_uid != os.geteuid():
             state.write_bytes(file, os.fsencode(os.path.realpath(sys.executable)) + b"\n")
     except OSError as error:
         _complain(f"hook: the interpreter's path could not be kept: {error}")

@@ -39,7 +39,8 @@ def settings_of(environ: Mapping[str, str]) -> Settings:
 
 def _kept() -> dict[str, Any]:
     try:
-        return state.read_json(state.path("config.json")) or {}
+        file = state.path("config.json")
+        return (state.read_json(file) or {}) if state.is_own(file) else {}
     except OSError:  # without a folder, there is the environment
         return {}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -37,15 +38,27 @@ def folder() -> str:
 
 
 def home() -> str:
-    """The folder's path. It is made, with mode 0700, when it is not there."""
+    """The folder's path. It is made, with mode 0700, when it is not there, and gets that when others may write to it.
+
+    Raises OSError when it cannot be made, or is another user's, who would decide what runs and where sessions go.
+    """
     return _made(folder())
 
 
 def path(*parts: str) -> str:
-    """A path below the folder, whose parents are made."""
+    """A path below the folder, whose parents are made, and are its user's alone, as `home` is. Raises OSError."""
     whole = os.path.join(home(), *parts)
-    _made(os.path.dirname(whole))
+    if len(parts) > 1 or "/" in parts[0]:
+        _made(os.path.dirname(whole))
     return whole
+
+
+def is_own(file: str) -> bool:
+    """Whether the file is there and its owner is this user, or the system's administrator."""
+    try:
+        return os.stat(file).st_uid in (os.geteuid(), 0)
+    except OSError:
+        return False
 
 
 def read_json(file: str) -> dict[str, Any] | None:
@@ -120,6 +133,17 @@ def log(line: str) -> None:
 
 
 def _made(parent: str) -> str:
-    if not os.path.isdir(parent):
+    try:
+        found = os.stat(parent)
+    except FileNotFoundError:
         os.makedirs(parent, mode=0o700, exist_ok=True)
+        found = os.stat(parent)
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(f"{parent} is no folder")
+    if found.st_uid != os.geteuid():
+        raise PermissionError(f"{parent} belongs to another user")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        if found.st_mode & stat.S_ISVTX:
+            raise PermissionError(f"{parent} is a folder for everybody's files")  # such as /tmp, which is to stay so
+        os.chmod(parent, 0o700)
     return parent

@@ -10,8 +10,8 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,6 +147,17 @@ class Machine:
         finally:
             os.close(folder)
         return caller
+
+    @contextmanager
+    def planted_socket(self) -> Iterator[socket.socket]:
+        """A socket where the background process would listen, which is asked for no caller yet."""
+        folder = os.open(self.state, os.O_RDONLY)
+        with socket.socket(socket.AF_UNIX) as planted:
+            planted.bind(f"/proc/self/fd/{folder}/{hook_module.SOCKET.decode()}")
+            planted.listen()
+            planted.setblocking(False)
+            yield planted
+        os.close(folder)
 
     def log(self) -> str:
         """What the hooks wrote down."""

@@ -14,7 +14,7 @@ from ctrlb_agent import hook
 from ctrlb_agent.edit_check import daemon
 from tests.agent.hook_process import TIMEOUT_S, Machine, encoded, has_ended, kill, recorded, wait_until, write_of
 from tests.agent.programs import AGENT, logged
-from tests.agent.scripted_server import ScriptedServer, answers_once, hangs
+from tests.agent.scripted_server import ScriptedServer, hangs
 from tests.agent.verdicts import HELD, verdict
 
 WRITE = recorded("claude", "PreToolUse-Write")
@@ -92,13 +92,12 @@ def test_it_answers_no_other_user(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
 def test_a_folder_that_others_can_write_to_is_not_trusted(machine: Machine, mode: int) -> None:
-    machine.start_daemon()
     machine.state.chmod(mode)
-    with ScriptedServer(answers_once(200, b'{"mode":"off","allowed":true,"conflicts":[]}')) as server:
-        assert machine.before_edit(WRITE, CTRLB_URL=server.url).is_silent
-        assert machine.before_edit(WRITE, CTRLB_URL=server.url).is_silent
-    assert server.connections == 2
-    machine.state.chmod(0o700)
+    with machine.planted_socket() as planted, ScriptedServer(verdict(HELD)) as server:
+        assert machine.before_edit(WRITE, CTRLB_URL=server.url).output["additionalContext"]
+        with pytest.raises(BlockingIOError):
+            planted.accept()
+    assert stat.S_IMODE(machine.state.stat().st_mode) == 0o700
 
 
 def test_a_folder_with_a_path_of_any_length_will_do(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_a_working_folder_that_was_removed_is_worked_from_too(machine: Machine) 
     assert b"is held by agent-b" in done.stdout
 
 
-@pytest.mark.parametrize("known", ["/no/such/python\n", "", "/tmp\n", "\n\n"])
+@pytest.mark.parametrize("known", ["/no/such/python\n", "", "/tmp\n", "\n\n", "state/python3\n"])
 def test_the_interpreter_is_found_again_when_it_has_moved(machine: Machine, known: str) -> None:
     (machine.state / "python").write_text(known)
     with ScriptedServer(verdict(HELD)) as server:
@@ -162,6 +162,40 @@ def test_the_interpreter_is_found_again_when_it_has_moved(machine: Machine, know
         done = machine.before_edit(recorded("claude", "PreToolUse-Write"), CTRLB_URL=server.url, PATH=path)
     assert done.output["additionalContext"]
     assert os.access((machine.state / "python").read_text().rstrip("\n"), os.X_OK)
+
+
+@pytest.mark.parametrize("theirs", ["python", "."])
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_program_that_another_user_named_is_not_run(machine: Machine, theirs: str) -> None:
+    (planted := machine.home / "planted").write_text(f"#!/bin/sh\ntouch {machine.home}/ran\n")
+    planted.chmod(0o755)
+    (machine.state / "python").write_text(f"{planted}\n")
+    os.chown(machine.state / theirs, 65_534, 65_534)
+    path = f"{Path(PYTHON).parent}:{machine.environ['PATH']}"
+    with ScriptedServer(verdict(HELD)) as server:
+        done = machine.before_edit(recorded("claude", "PreToolUse-Write"), CTRLB_URL=server.url, PATH=path)
+        if theirs == ".":
+            os.chown(machine.state, 0, 0)
+    assert done.output["additionalContext"]
+    assert not (machine.home / "ran").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_nothing_is_told_to_a_socket_of_another_user(machine: Machine) -> None:
+    with machine.planted_socket() as planted, ScriptedServer(verdict(HELD)) as server:
+        os.chown(machine.state / os.fsdecode(hook_module.SOCKET), 65_534, 65_534)
+        assert machine.before_edit(recorded("claude", "PreToolUse-Write"), CTRLB_URL=server.url).output
+        with pytest.raises(BlockingIOError):
+            planted.accept()
+
+
+def test_an_interpreter_that_does_not_work_is_forgotten(machine: Machine) -> None:
+    (machine.state / "python").write_text("/bin/false\n")
+    path = f"{Path(PYTHON).parent}:{machine.environ['PATH']}"
+    with ScriptedServer(verdict(HELD)) as server:
+        environ = {"CTRLB_URL": server.url, "PATH": path}
+        assert machine.before_edit(recorded("claude", "PreToolUse-Write"), **environ).is_silent
+        assert machine.before_edit(recorded("claude", "PreToolUse-Write"), **environ).output["additionalContext"]
 
 
 def test_without_any_interpreter_it_ends_with_0(machine: Machine) -> None:

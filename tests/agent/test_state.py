@@ -1,9 +1,11 @@
 """The folder of the agents' side: private, whole after a crash, locked by one at a time."""
 
+import os
 import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,6 +32,54 @@ def test_only_its_user_can_read_it(home: Path) -> None:
 
     assert [mode_of(one) for one in (home, home / "a")] == [0o700, 0o700]
     assert [mode_of(one) for one in (file, home / "agent.log")] == [0o600, 0o600]
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_a_folder_that_others_could_write_to_becomes_its_users_alone(home: Path, mode: int) -> None:
+    for folder in (home, home / "sessions"):
+        folder.mkdir()
+        folder.chmod(mode)
+
+    state.path("sessions", "a.json")
+
+    assert [mode_of(folder) for folder in (home, home / "sessions")] == [0o700, 0o700]
+
+
+def test_a_folder_for_everybodys_files_is_refused_and_stays_as_it_is(home: Path) -> None:
+    home.mkdir()
+    home.chmod(0o1777)
+    with pytest.raises(PermissionError, match="everybody"):
+        state.home()
+
+    assert home.stat().st_mode & 0o7777 == 0o1777
+
+
+@pytest.mark.parametrize("theirs", [".", "sessions"])
+def test_the_folder_of_another_user_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch, theirs: str) -> None:
+    state.path("sessions", "a.json")
+    be_another(monkeypatch, home / theirs)
+    with pytest.raises(PermissionError, match="belongs to another user"):
+        state.path("sessions", "a.json")
+
+    state.log("a line")
+
+
+def test_what_another_user_put_there_sets_nothing_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state.write_json(state.path("config.json"), {"url": "http://theirs"})
+    be_another(monkeypatch, home / "config.json")
+
+    assert settings_of({}).url == ""
+
+
+def be_another(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    """Let the file belong to somebody else."""
+    real, theirs = os.stat, file.stat()
+
+    def stat_of(path: Any, **options: Any) -> os.stat_result:
+        found = real(path, **options)
+        return os.stat_result([*found[:4], os.geteuid() + 1, *found[5:]]) if found.st_ino == theirs.st_ino else found
+
+    monkeypatch.setattr(os, "stat", stat_of)
 
 
 def test_what_is_written_is_read_again() -> None:
