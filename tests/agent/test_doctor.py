@@ -1,6 +1,7 @@
 """`doctor`: each thing that keeps the hooks from working is named, with what to do."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -169,6 +170,30 @@ def test_a_python_that_has_gone_is_named(patient: Patient) -> None:
 
     assert text == "the Python that hooks use is gone: /nowhere/python3"
     assert remedy.startswith("remove ")
+
+
+@pytest.mark.parametrize("program", ["/bin/false", "/bin/echo"])
+def test_what_is_no_python_is_named(patient: Patient, program: str) -> None:
+    (patient.home / "state").mkdir(mode=0o700)
+    (patient.home / "state" / "python").write_text(f"{program}\n")
+
+    [(text, remedy)] = patient.failures()
+
+    assert text == f"what hooks use is no Python of 3.9 or newer: {program}"
+    assert remedy.startswith("remove ")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_what_is_another_users_is_named(patient: Patient) -> None:
+    (patient.home / "state").mkdir(mode=0o700)
+    (patient.home / "state" / "python").write_text(f"{patient.home}/planted\n")
+    patient.install("planted", f"#!/bin/sh\ntouch {patient.home}/ran\n")
+    os.chown(patient.home / "state" / "python", 65_534, 65_534)
+    assert any(text.startswith("another user wrote ") for text, _ in patient.failures())
+
+    os.chown(patient.home / "state", 65_534, 65_534)
+    assert patient.failures()[0][0] == f"nothing can be kept: {patient.home}/state belongs to another user"
+    assert not (patient.home / "ran").exists()
 
 
 def test_a_folder_that_others_can_read_is_named(patient: Patient) -> None:

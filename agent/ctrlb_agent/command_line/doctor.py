@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 DEADLINE_S = 10.0
+ASKS_VERSION = "import sys; sys.stdout.write(str(sys.version_info >= (3, 9)))"
 RECENT_S = 24 * 3_600
 NEW_KEY = "make a new one in the console, or on a laptop with `ctrlb keys create`, and set CTRLB_KEY"
 
@@ -30,6 +31,11 @@ NEW_KEY = "make a new one in the console, or on a laptop with `ctrlb keys create
 def findings(environ: Mapping[str, str], codex_home: str | None = None) -> list[Finding]:
     """Everything that was found, in the order in which to mend it."""
     settings = settings_of(environ)
+    try:
+        state.home()
+    except OSError as error:
+        remedy = "give it back to this user, or set CTRLB_AGENT_HOME to another folder"
+        return [Finding("fail", f"nothing can be kept: {error}", remedy), *_variables(environ, settings)]
     return [
         *_variables(environ, settings),
         *_server(settings),
@@ -99,12 +105,17 @@ def _server(settings: Settings) -> Iterator[Finding]:
 
 
 def _interpreter() -> Iterator[Finding]:
-    kept = _text(state.path("python")).strip()
+    file = state.path("python")
+    kept = _text(file).rstrip("\n")
+    remedy = f"remove {file}: the next session finds another"
     if not kept:
         yield Finding("note", "no hook has run yet")
+    elif not state.is_own(file):
+        yield Finding("fail", f"another user wrote {file}, so hooks look for Python each time", remedy)
     elif not os.access(kept, os.X_OK):
-        remedy = f"remove {state.path('python')}: the next session finds another"
         yield Finding("fail", f"the Python that hooks use is gone: {kept}", remedy)
+    elif doctor_clients.output([kept, "-I", "-S", "-c", ASKS_VERSION]) != b"True":
+        yield Finding("fail", f"what hooks use is no Python of 3.9 or newer: {kept}", remedy)
     else:
         yield Finding("ok", f"hooks run on {kept}")
 

@@ -22,7 +22,7 @@ PLUGIN = "ctrlb-agent"
 
 def claude(environ: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
     """Whether Claude Code has the plugin, and its tools an address and no rival. Nothing where it is not installed."""
-    listed = _output(["claude", "plugin", "list", "--json"])
+    listed = output(["claude", "plugin", "list", "--json"])
     if listed is None:
         return
     plugins = [name for name in _names(listed) if _is_ours(name)]
@@ -90,8 +90,8 @@ def _is_ours(plugin: str) -> bool:
     return plugin.partition("@")[0] == PLUGIN
 
 
-def _output(command: list[str]) -> bytes | None:
-    """What the client prints, or None when it is not here or does not answer."""
+def output(command: list[str]) -> bytes | None:
+    """What the program prints, or None when it is not here, fails or does not answer."""
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=CLIENT_DEADLINE_S, check=False
