@@ -81,7 +81,7 @@ def note(who: Identity) -> str:
 
 
 def _amiss(environ: Mapping[str, str]) -> str:
-    """What keeps the tools and the edit check from working now, for the agent to tell its person; mostly nothing."""
+    """What keeps tools, edit check or upload from working now, for the agent to tell its person; mostly nothing."""
     from ctrlb_agent import calls
     from ctrlb_agent.connection import Connection, Unreachable, error_of
 
@@ -92,10 +92,18 @@ def _amiss(environ: Mapping[str, str]) -> str:
         reason = str(error)
     else:
         if answer.status == 200:
-            return ""
+            return _unkept()
         reason = error_of(answer)
     state.log(f"session start: {reason}")
     return f" But this does not work now, and edits are not checked: {reason}. Tell the person."
+
+
+def _unkept() -> str:
+    try:
+        state.home()
+    except OSError as error:
+        return f" But nothing of this session is uploaded, for nothing can be kept: {error}. Tell the person."
+    return ""
 
 
 def relay_command(client: str, hook: Mapping[str, Any], environ: Mapping[str, str]) -> bytes:

@@ -76,6 +76,18 @@ def test_a_session_is_told_whether_its_key_is_taken(
     assert note.endswith(amiss or "recall past sessions.")
 
 
+@pytest.mark.parametrize("state", ["/dev/null/state", "everybodys"])
+def test_a_session_whose_state_cannot_be_kept_is_told_that_nothing_is_uploaded(
+    machine: Machine, checkout: Path, laptop: Laptop, state: str
+) -> None:
+    (folder := machine.home / "everybodys").mkdir()
+    folder.chmod(0o1777)
+    hook = recorded("claude", "SessionStart-startup", cwd=str(checkout))
+    server = {"CTRLB_URL": laptop.url, "CTRLB_KEY": laptop.key}
+    note = note_of(machine.run("claude", "SessionStart", hook, CTRLB_AGENT_HOME=state, **server))
+    assert "recall past sessions. But nothing of this session is uploaded, for nothing can be kept: " in note
+
+
 @pytest.mark.parametrize("server", [hangs, answers(500, b""), answers(200, b"<html>")], ids=["hangs", "fails", "other"])
 def test_a_server_in_trouble_costs_a_start_no_more_than_its_second(
     machine: Machine, checkout: Path, server: Behaviour
