@@ -82,7 +82,8 @@ def _part(text: str) -> str:
 
 
 def _query(fields: Mapping[str, Any]) -> str:
-    return urlencode({name: _shown(value) for name, value in fields.items() if value not in (None, "")})
+    shown = {name: _shown(value) for name, value in fields.items() if value not in (None, "")}
+    return urlencode(shown, errors="replace")
 
 
 def _shown(value: Any) -> str:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.agent.codex_user import ORIGINAL, User
 from tests.agent.hook_process import Machine
+from tests.agent.shell import Shell
 from tests.laptop import Laptop
 
 
@@ -49,3 +50,9 @@ def user(tmp_path: Path) -> User:
     someone.config.parent.mkdir()
     someone.config.write_text(ORIGINAL)
     return someone
+
+
+@pytest.fixture
+def shell(tmp_path: Path, laptop: Laptop, request: pytest.FixtureRequest) -> Shell:
+    """A checkout in which two agents share a run of the test's own."""
+    return Shell(tmp_path, laptop, f"run of {request.node.name}"[:100].replace("/", "-"))

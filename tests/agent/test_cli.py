@@ -10,32 +10,9 @@ import pytest
 from ctrlb_agent.command_line import cli, place
 from tests.agent.programs import AGENT, PYTHON, ctrlb, environment
 from tests.agent.scripted_server import ScriptedServer, answers, hangs
+from tests.agent.shell import Done, Shell
 from tests.laptop import Laptop
 from tests.laptop_mode.conftest import client
-
-Done = subprocess.CompletedProcess[str]
-
-
-class Shell:
-    """A checkout with two agents in it."""
-
-    def __init__(self, folder: Path, laptop: Laptop, run: str) -> None:
-        self.home = folder
-        self.root = folder / "app"
-        (self.root / ".git").mkdir(parents=True)
-        (self.root / "src").mkdir()
-        (self.root / "src" / "app.py").write_text("")
-        self.laptop = laptop
-        self.run = run
-
-    def __call__(self, agent: str, *arguments: str, cwd: str = ".") -> Done:
-        environ = environment(self.home, self.laptop, CTRLB_RUN=self.run, CTRLB_AGENT=agent)
-        return ctrlb(*arguments, environ=environ, cwd=self.root / cwd)
-
-
-@pytest.fixture
-def shell(tmp_path: Path, laptop: Laptop, request: pytest.FixtureRequest) -> Shell:
-    return Shell(tmp_path, laptop, f"run of {request.node.name}"[:100].replace("/", "-"))
 
 
 def answer(done: Done) -> Any:

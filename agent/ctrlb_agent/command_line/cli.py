@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,17 @@ from typing import TYPE_CHECKING, Any
 from ctrlb_agent import __version__, calls
 from ctrlb_agent.calls import MAX_CHECKED_PATHS
 from ctrlb_agent.command_line import shown
-from ctrlb_agent.command_line.place import Mistake, Place, acting, ask, named, reached
+from ctrlb_agent.command_line.place import (
+    Mistake,
+    Place,
+    acting,
+    ask,
+    checked_dataset,
+    checked_key,
+    checked_url,
+    named,
+    reached,
+)
 from ctrlb_agent.connection import Unreachable, shown_url
 
 if TYPE_CHECKING:
@@ -25,13 +36,16 @@ OK, REFUSED, ERROR = 0, 1, 2
 
 
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run one command and return its exit status."""
+    """Run one command and return its exit status. Only a refusal is 1: a shell must not take a fault for one."""
     arguments = parser().parse_args(argv)
     try:
         return int(arguments.act(arguments, environ))
     except (Mistake, Unreachable) as error:
-        print(f"ctrlb: {error}", file=sys.stderr)
-        return ERROR
+        fault = str(error)
+    except Exception as error:
+        fault = f"this failed, or the server does not answer as CtrlB does ({type(error).__name__}: {error})"
+    print(f"ctrlb: {shown.printable(fault)}", file=sys.stderr)
+    return ERROR
 
 
 def parser() -> argparse.ArgumentParser:
@@ -214,14 +228,17 @@ def configure(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from ctrlb_agent import state
 
     file = state.path("config.json")
-    kept = state.read_json(file) or {}
-    key = sys.stdin.readline().strip() if arguments.key_from_stdin else None
-    if arguments.key_from_stdin and not key:
-        raise Mistake("no key came from standard input")
-    new = {"url": arguments.url, "key": key, "dataset": arguments.dataset}
+    kept = state.read_json(file)
+    if kept is None and os.path.exists(file):
+        raise Mistake(f"{file} cannot be read: mend or remove it")
+    new = {
+        "url": checked_url(arguments.url) if arguments.url else None,
+        "key": checked_key(sys.stdin.readline() if sys.stdin else "") if arguments.key_from_stdin else None,
+        "dataset": checked_dataset(arguments.dataset) if arguments.dataset else None,
+    }
     if not any(new.values()):
         raise Mistake("nothing to keep: pass --url, --dataset or --key-from-stdin")
-    state.write_json(file, {**kept, **{name: value for name, value in new.items() if value}})
+    state.write_json(file, {**(kept or {}), **{name: value for name, value in new.items() if value}})
     print(f"kept in {file}, which only you can read")
     return OK
 
@@ -235,4 +252,13 @@ def _resources(place: Place) -> list[dict[str, Any]]:
 
 
 def _print(arguments: argparse.Namespace, answer: dict[str, Any], words: Callable[[dict[str, Any]], str]) -> None:
-    print(json.dumps(answer, ensure_ascii=False) if arguments.json else words(answer))
+    """Print the answer. A reader that has gone, as of `… | head`, changes nothing about what was done."""
+    printed = json.dumps(answer) if arguments.json else shown.printable(words(answer))
+    if sys.stdout is None:  # the caller closed it
+        return
+    try:
+        print(printed, flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left goes nowhere
+        if not isinstance(error, BrokenPipeError):
+            raise Mistake(f"done, but what came of it could not be printed: {error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctrlb_agent.connection import Connection, error_of, shown_url
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from ctrlb_agent.calls import Call
 
 DEADLINE_S = 15.0
+KEY = re.compile(r"ctrlb_[!-~]{1,500}")
+DATASET = re.compile(r"(?!_ctrlb_)[A-Za-z0-9_-]{1,64}")
 
 
 class Mistake(Exception):
@@ -43,7 +46,7 @@ def acting(arguments: argparse.Namespace, environ: Mapping[str, str], needs_agen
         raise Mistake("the run is not known: pass --run, or set CTRLB_RUN")
     if needs_agent and not agent:
         raise Mistake("the agent is not known: pass --agent, or set CTRLB_AGENT")
-    return Place(settings, run, agent, session.root if session else root_of(os.getcwd()))
+    return Place(settings, run, agent, session.root if session else root_of(_here()))
 
 
 def reached(arguments: argparse.Namespace, environ: Mapping[str, str], needs_server: bool = True) -> Settings:
@@ -62,15 +65,49 @@ def named(resource: str, root: str, is_path: bool = False) -> str:
     A path is read from the current directory as a shell does, unless only the root has such a file: agents are told to
     name files from there. What looks like no path (contract, "Resource keys") is a name, whatever files there are.
     """
+    if is_path and not resource:
+        raise Mistake("a path is empty")
     prefixed = resource.startswith(("path:", "name:", "task:"))
     looks_like_path = "/" in resource or os.path.splitext(resource)[1] != ""
     if prefixed or not (is_path or looks_like_path):
         return resource
-    here = os.path.abspath(resource)
+    here = os.path.normpath(os.path.join(_here(), resource))
     plain = not resource.startswith(("/", "./", "../"))
     if plain and not os.path.lexists(here):
         here = os.path.join(root, resource)
     return relative_to(root, here)
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise Mistake("the current directory is gone: change to another") from None
+
+
+def checked_url(url: str) -> str:
+    """The server's address as it is kept. Raises Mistake when it is none."""
+    from ctrlb_agent.codex_setup import codex_options
+
+    try:
+        return codex_options.checked_url(url)
+    except ValueError as error:
+        raise Mistake(f"--url {error}") from None
+
+
+def checked_key(line: str) -> str:
+    """The key that was read. Raises Mistake when it is none of CtrlB's; it is not shown."""
+    key = line.strip()
+    if not KEY.fullmatch(key):
+        raise Mistake("what came from standard input is no key of CtrlB's: it begins with ctrlb_")
+    return key
+
+
+def checked_dataset(name: str) -> str:
+    """The dataset's name. Raises Mistake when none can have it."""
+    if not DATASET.fullmatch(name):
+        raise Mistake("--dataset should be 1 to 64 letters, digits, - or _")
+    return name
 
 
 def ask(place: Place, call: Call) -> dict[str, Any]:

@@ -82,6 +82,11 @@ def findings(found: Sequence[Finding]) -> str:
     return "\n".join(lines)
 
 
+def printable(text: str) -> str:
+    """The text without what would steer a terminal: others wrote a part of it."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
 def clock(time_us: int) -> str:
     """The time of day here, of microseconds since the epoch."""
     return time.strftime("%H:%M:%S", time.localtime(time_us / 1_000_000))
