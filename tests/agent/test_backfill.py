@@ -145,12 +145,31 @@ def test_a_server_that_asks_for_patience_gets_it(fresh: Laptop, home: Path) -> N
 
 
 def test_what_could_not_be_sent_is_said_and_sent_the_next_time(fresh: Laptop, home: Path) -> None:
-    with BadRoad(fresh.url, arrives, is_answered(502)) as road:
+    with BadRoad(fresh.url, arrives, is_answered(502), is_answered(502)) as road:
         broken = run(home, road.url, fresh.key)
         assert broken.returncode == 2
         assert "not uploaded: " in broken.stdout
         assert "run the same command again" in broken.stdout
-        assert len(road.rows) == 2, "no other session is tried"
+        assert len(road.rows) == 3, "no other session is tried"
+        assert run(home, road.url, fresh.key).returncode == 0
+    assert_all_is_stored(fresh, home)
+
+
+def test_a_row_on_which_the_server_fails_costs_that_row_only_and_is_sent_the_next_time(
+    fresh: Laptop, home: Path
+) -> None:
+    def fails(request: Passenger) -> None:
+        rows = request.road.rows[-1]
+        is_bad = any((row["session_id"], row["seq"]) == (SESSION, bad) for row in rows)
+        (is_answered(502, "no such luck") if is_bad else arrives)(request)
+
+    bad = expected(transcripts(home)[SESSION][0], claude_transcript)[0]["seq"]
+    with BadRoad(fresh.url, then=fails) as road:
+        done = run(home, road.url, fresh.key)
+        assert done.returncode == 2
+        assert "not uploaded: no such luck" in done.stdout
+        assert {row["session_id"] for rows in road.rows for row in rows} == {SESSION, AGENT_FILE, THREAD}
+        road.then = arrives
         assert run(home, road.url, fresh.key).returncode == 0
     assert_all_is_stored(fresh, home)
 

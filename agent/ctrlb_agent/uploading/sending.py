@@ -1,14 +1,18 @@
 """Sending rows: what each answer of the server means for them.
 
-Rows that the server refuses are left out, named in the log without their text, and the others go on. Whatever says that
-the server cannot take anything at the moment stops the sending, and what is left is the caller's to keep.
+Rows that the server refuses are left out, named in the log without their text, and the others go on. Where it fails on
+rows, and takes an upload without any, the rows are to blame: halves are sent, until those that it fails on stand alone.
+Whatever says that the server takes nothing at the moment stops the sending. What is left is the caller's to keep.
 """
 
 from __future__ import annotations
 
 import gzip
+import http.client
 import re
+import socket
 import time
+from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from ctrlb_agent import calls, state
@@ -30,8 +34,12 @@ MAX_WAITS = 60
 """How often in a row the server may put off the same rows, if there is time for it at all."""
 MAX_NAMED_REFUSALS = 8
 """After so many refused rows in one request its halves are sent, so that bad rows do not have all others sent again."""
-MAX_FAILURES = 3
-"""After so many answers of 500, which may be due to the rows, nothing more is tried."""
+FAILURES = (500, 502, 504)
+"""Answers that may be due to the rows: the server, or what stands before it, died of them or took too long."""
+MAX_FAILURES_IN_A_ROW = 12
+"""After so many failures without a row that was accepted, the rows are not to blame, and nothing more is tried."""
+MAX_HALVED = 24
+"""How often one sender halves what the server fails on. What it fails on after that is left whole."""
 MAX_REASON_CHARS = 200
 MAX_REFUSALS_TOLD = 20
 OUT_OF_TIME = "no time was left"
@@ -42,22 +50,24 @@ class Sent(NamedTuple):
 
     accepted: int
     refused: int
-    left: list[Row]
-    """Those that the server has not got, or not for sure."""
+    left: list[list[Row]]
+    """Those that the server has not got, or not for sure, in the requests that are to be tried next."""
+    failing: list[list[Row]]
+    """Requests on which the server fails while it takes others."""
     reason: str
-    """Why they are left."""
+    """Why there are such."""
 
 
 class Stopped(Exception):
     """The server takes nothing at the moment. The text says why."""
 
 
-class OutOfTime(Stopped):
-    """The server was not even asked."""
+class Failed(Exception):
+    """The server fails on these rows; it takes others. The text says how."""
 
 
-class Failed(Stopped):
-    """The server failed on these rows (500); it may take others."""
+class BrokenOff(Exception):
+    """The connection was cut before the answer came."""
 
 
 class Sender:
@@ -68,43 +78,81 @@ class Sender:
         self._connection = Connection(settings.url, settings.key)
         self._give_up_s = give_up_s
         self._sleep = sleep
-        self._failures = 0
+        self._failures_in_a_row = 0
+        self._halved = 0
         self._sessions_of_others: set[str] = set()
         self.stopped = ""
         """Why the server is not asked any more."""
+        self.broke_down = False
+        """Whether it was stopped by a failure that may be due to the last rows."""
         self.refusals: list[str] = []
         """What was refused and why, the first few."""
 
     def close(self) -> None:
         self._connection.close()
 
-    def send(self, rows: list[Row]) -> Sent:
-        """Send the rows in their order. After one that stops it, no other request is made."""
-        todo = [rows] if rows else []
+    def send(self, rows: list[Row], failed_before: bool = False) -> Sent:
+        """Send the rows. After one that stops it, no other request is made.
+
+        Rows on which the server failed before are sent only once it has taken an upload without any.
+        """
+        todo = deque([rows] if rows else [])
         accepted = refused = 0
-        while todo:
-            part = todo.pop()
-            wanted = [row for row in part if row.session_id not in self._sessions_of_others]
-            refused += len(part) - len(wanted)
-            try:
-                taken, parts = self._offer(wanted) if wanted else (0, [])
-            except Stopped as stopped:
-                left = [row for rest in [wanted, *reversed(todo)] for row in rest]
-                return Sent(accepted, refused, left, str(stopped))
-            accepted += taken
-            refused += len(wanted) - taken - sum(len(rest) for rest in parts)
-            todo.extend(reversed(parts))
-        return Sent(accepted, refused, [], "")
+        failing: list[list[Row]] = []
+        reason = ""
+        try:
+            if failed_before and rows and not self._is_alive():
+                self.broke_down = False
+                raise self._stop(self.stopped or "the server takes no upload")
+            while todo:
+                wanted = [row for row in todo[0] if row.session_id not in self._sessions_of_others]
+                refused += len(todo[0]) - len(wanted)
+                todo[0] = wanted
+                try:
+                    taken, parts = self._offer(wanted) if wanted else (0, [])
+                except Failed as failed:
+                    reason = str(failed)
+                    todo.popleft()
+                    (todo if self._may_halve(wanted) else failing).extend(self._blamed(wanted, reason))
+                    continue
+                accepted += taken
+                refused += len(wanted) - taken - sum(len(rest) for rest in parts)
+                todo.popleft()
+                todo.extendleft(reversed(parts))
+        except Stopped as stopped:
+            left = list(todo) if accepted else [[row for part in [*todo, *failing] for row in part]]
+            return Sent(accepted, refused, left, failing if accepted else [], str(stopped))
+        return Sent(accepted, refused, [], failing, reason if failing else "")
+
+    def _may_halve(self, rows: list[Row]) -> bool:
+        return len(rows) > 1 and self._halved < MAX_HALVED
+
+    def _blamed(self, rows: list[Row], reason: str) -> list[list[Row]]:
+        """What to make of rows on which the server failed: halves, or all of them in one."""
+        if self._may_halve(rows):
+            self._halved += 1
+            return halves(rows)
+        others = f" and {len(rows) - 1} others" if len(rows) > 1 else ""
+        state.log(f"upload: the server fails on {rows[0].name}{others}, to be tried again: {reason}")
+        return [rows]
 
     def _offer(self, rows: list[Row]) -> tuple[int, list[list[Row]]]:
-        """How many rows were accepted, and what is to be sent of the others."""
+        """How many rows were accepted, and what is to be sent of the others. Raises Failed, and Stopped."""
         for _ in range(MAX_NAMED_REFUSALS):
-            answer = self._answer(body_of(rows))
+            try:
+                answer = self._answer(body_of(rows))
+            except BrokenOff as broken_off:
+                raise self._failure(str(broken_off)) from None
             if answer.status == 202:
+                self._failures_in_a_row = 0
                 return len(rows), []
             if answer.status == 413:
                 return 0, self._smaller(rows)
-            named = self._named(answer, rows)
+            named = self._named(answer, rows) if answer.status in (400, 403) else None
+            if answer.status in FAILURES or (answer.status == 403 and named is None):
+                raise self._failure(error_of(answer))
+            if answer.status not in (400, 403):
+                raise self._stop(error_of(answer))
             if named is None:
                 return 0, self._without_nameless_fault(rows, answer)
             if answer.status == 403 and rows[named].session_id in self._sessions_of_others:
@@ -115,20 +163,14 @@ class Sender:
         return 0, halves(rows)
 
     def _answer(self, body: bytes) -> Answer:
-        """The server's answer about these rows: 202, 400, 403 or 413. Raises Stopped for any other."""
+        """The server's answer, after the waits that it asks for. Raises Stopped, and BrokenOff."""
         if self.stopped:
             raise Stopped(self.stopped)
         content = gzip.compress(body, 6)
         for number in range(MAX_WAITS):
             answer = self._request(content)
-            if answer.status in (202, 400, 403, 413):
-                return answer
-            if answer.status == 500:
-                self._failures += 1
-                if self._failures < MAX_FAILURES:
-                    raise Failed(error_of(answer))
             if answer.status not in (429, 503):
-                break
+                return answer
             wait_s = min(FIRST_WAIT_S * 2**number, MAX_WAIT_S) if answer.retry_after_s is None else answer.retry_after_s
             if wait_s > MAX_WAIT_S or time.monotonic() + wait_s + MIN_REQUEST_S > self._give_up_s:
                 break
@@ -138,14 +180,31 @@ class Sender:
     def _request(self, content: bytes) -> Answer:
         left_s = self._give_up_s - time.monotonic()
         if left_s < MIN_REQUEST_S:
-            self.stopped = OUT_OF_TIME
-            raise OutOfTime(OUT_OF_TIME)
+            raise self._stop(OUT_OF_TIME)
         try:
             return self._connection.request(
                 "POST", self._path, content, deadline_s=min(REQUEST_S, left_s), gzipped=True
             )
         except Unreachable as unreachable:
+            if was_cut(unreachable):
+                raise BrokenOff(str(unreachable)) from None
+            self.broke_down = left_s >= REQUEST_S and isinstance(unreachable.__cause__, socket.timeout)
             raise self._stop(str(unreachable)) from None
+
+    def _failure(self, reason: str) -> Failed | Stopped:
+        """What the server's failure on some rows means: theirs, where it takes an upload without any."""
+        self._failures_in_a_row += 1
+        if self._failures_in_a_row < MAX_FAILURES_IN_A_ROW and self._is_alive():
+            return Failed(reason[:MAX_REASON_CHARS])
+        self.broke_down = True
+        return self._stop(reason)
+
+    def _is_alive(self) -> bool:
+        """Whether the server takes an upload of no rows."""
+        try:
+            return self._answer(b"[]").status == 202
+        except (Stopped, BrokenOff):
+            return False
 
     def _stop(self, reason: str) -> Stopped:
         self.stopped = reason[:MAX_REASON_CHARS]
@@ -170,7 +229,7 @@ class Sender:
 
         Raises Stopped when the server refuses an upload without any row, too: then no row is to blame.
         """
-        if answer.status == 403 or self._answer(b"[]").status != 202:
+        if not self._is_alive():
             raise self._stop(error_of(answer))
         if len(rows) > 1:
             return halves(rows)
@@ -197,3 +256,10 @@ def halves(rows: list[Row]) -> list[list[Row]]:
     """The rows in two parts, without an empty one."""
     middle = len(rows) // 2
     return [part for part in (rows[:middle], rows[middle:]) if part]
+
+
+def was_cut(unreachable: Unreachable) -> bool:
+    """Whether there was a connection, and it ended before the answer."""
+    cause = unreachable.__cause__
+    cuts = (http.client.HTTPException, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
+    return isinstance(cause, cuts) or type(cause).__name__ == "SSLEOFError"

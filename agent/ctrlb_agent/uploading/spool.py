@@ -1,11 +1,14 @@
 """What could not be sent waits here: files of one request each, in the order in which they were written.
 
-An entry is a line of JSON (the server and dataset that it is for, and its number of rows) and the request's gzip body.
-A transcript's cursor moves past rows only when the server, or the disk, has them.
+An entry is a line of JSON (which server and dataset it is for, its number of rows, how often the server failed on it)
+and the request's gzip body. A transcript's cursor moves past rows only when the server, or the disk, has them.
+
+What the server fails on goes behind all others, waits longer each time, and is set aside after two weeks.
 """
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -17,17 +20,23 @@ from ctrlb_agent import state
 from ctrlb_agent.json_values import object_in
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from ctrlb_agent.settings import Settings
 
 MAX_BYTES = 64 << 20
 """Of all entries together. Beyond it nothing is taken, and the rows stay in their transcripts."""
 MAX_BODY_BYTES = 8 << 20
 """Of one entry after decompression; what claims to be more is broken."""
-MAX_SET_ASIDE = 8
+MAX_SET_ASIDE = 32
 KEPT_FOR_OTHERS_S = 90 * 86_400
 """How long the entries of a server that is no longer set up are kept."""
 KEPT_WHEN_FAILING_S = 14 * 86_400
-"""How long an entry is tried that the server fails on (500)."""
+"""How long an entry is tried that the server fails on."""
+FAILURES_WITHOUT_WAIT = 4
+FIRST_WAIT_S = 60.0
+MAX_WAIT_S = 6 * 3_600.0
+"""How long such an entry waits after more failures than that, and at most: so it is tried some 70 times."""
 LOCK_WAIT_S = 5.0
 ENDING = ".batch"
 
@@ -43,24 +52,65 @@ class Entry(NamedTuple):
     rows: int
     body: bytes
     """Its JSON."""
+    failures: int
+    """How often the server failed on it, or may have."""
+    not_before_s: float
+    """When it is to be tried again, since the epoch."""
+    put_s: float
+    """When its rows came here first, since the epoch."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is to be tried now."""
+        wait_s = self.not_before_s - time.time()
+        return not 0 < wait_s <= MAX_WAIT_S or self.is_old
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the server, if it fails on it, has done so for two weeks."""
+        return time.time() - self.put_s > KEPT_WHEN_FAILING_S
 
 
-def put(settings: Settings, body: bytes, rows: int) -> bool:
+def put(settings: Settings, body: bytes, rows: int, failures: int = 0) -> bool:
     """Keep the request, so that it survives this process and the machine's end; False when the spool is full.
 
     Raises OSError when the disk refuses, and state.Busy when others kept the spool for 5 s.
     """
-    about = {"url": settings.url, "dataset": settings.dataset, "rows": rows}
+    return _put(settings, body, rows, failures, MAX_BYTES) is not None
+
+
+def replace(entry: Entry, settings: Settings, parts: Sequence[tuple[bytes, int, int]]) -> list[str]:
+    """Put requests (body, rows, failures) behind all others in the place of the entry; returns their files.
+
+    They are as old as the entry. Raises what `put` does.
+    """
+    files = []
+    for body, rows, failures in parts:
+        file = _put(settings, body, rows, failures, MAX_BYTES + MAX_BODY_BYTES)
+        if file is None:
+            raise OSError(errno.EDQUOT, "the spool is full", entry.file)
+        os.utime(file, (entry.put_s, entry.put_s))
+        files.append(file)
+    os.unlink(entry.file)
+    return files
+
+
+def _put(settings: Settings, body: bytes, rows: int, failures: int, most_bytes: int) -> str | None:
+    more = failures - FAILURES_WITHOUT_WAIT
+    wait_s = min(FIRST_WAIT_S * 2 ** min(more, 20), MAX_WAIT_S) if more > 0 else 0.0
+    about: dict[str, object] = {"url": settings.url, "dataset": settings.dataset, "rows": rows}
+    if failures:
+        about.update(failures=failures, not_before_s=time.time() + wait_s)
     content = json.dumps(about).encode() + b"\n" + gzip.compress(body, 6)
     with state.locked(state.path("spool", "write.lock"), LOCK_WAIT_S):
         names = _names()
-        if size_bytes() + len(content) > MAX_BYTES:
-            return False
+        if size_bytes() + len(content) > most_bytes:
+            return None
         number = int(names[-1].partition(".")[0]) + 1 if names else 1
         file = _file(f"{number:012}{ENDING}")
         state.write_bytes(file, content)
         _make_durable(file)
-    return True
+    return file
 
 
 def size_bytes() -> int:
@@ -91,6 +141,7 @@ def read(file: str) -> Entry:
     with open(file, "rb") as stream:
         about = _about(stream.readline())
         compressed = stream.read()
+        put_s = os.fstat(stream.fileno()).st_mtime
     try:
         inflater = zlib.decompressobj(wbits=31)
         body = inflater.decompress(compressed, MAX_BODY_BYTES)
@@ -98,8 +149,8 @@ def read(file: str) -> Entry:
         raise Broken(f"cannot be decompressed ({error})") from None
     if not inflater.eof:
         raise Broken("ends too early, or is longer than any request")
-    rows = about.get("rows")
-    return Entry(file, rows if isinstance(rows, int) else 0, body)
+    rows, failures = int(number_in(about, "rows")), int(number_in(about, "failures"))
+    return Entry(file, rows, body, failures, number_in(about, "not_before_s"), put_s)
 
 
 def set_aside(file: str, reason: str) -> None:
@@ -113,9 +164,10 @@ def set_aside(file: str, reason: str) -> None:
         os.unlink(os.path.join(folder, old))
 
 
-def give_up_on(file: str) -> bool:
-    """Whether the server has failed on the entry for two weeks."""
-    return _age_s(file) > KEPT_WHEN_FAILING_S
+def number_in(about: Mapping[str, object], name: str) -> float:
+    """The number, 0.0 for none that could be a count or a time."""
+    value = about.get(name)
+    return float(value) if isinstance(value, (int, float)) and 0 <= value < 1e12 else 0.0
 
 
 def _names() -> list[str]:

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 from ctrlb_agent import state
 from ctrlb_agent.uploading import cursor, spool
 from ctrlb_agent.uploading.batches import Row, Unwritable, batches, body_of, rows_in
-from ctrlb_agent.uploading.sending import OUT_OF_TIME, Sender
+from ctrlb_agent.uploading.sending import OUT_OF_TIME, Sender, Sent, halves
 from ctrlb_agent.uploading.transcript import new_rows
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MAX_ROUNDS = 10
 """How often one upload goes back to a file that grew while it was read."""
+MAX_RETRIED = 8
+"""How many requests that the server failed on before are tried in one upload."""
 
 
 class Transfer:
@@ -51,6 +53,7 @@ class Transfer:
         self._progress = progress or (lambda read_bytes, sent_rows: None)
         self._sender = Sender(settings, give_up_s, sleep)
         self._spool_is_full = False
+        self._retried = 0
         self.sent = self.spooled = self.refused = 0
         self.parents: list[str] = []
         """Transcripts of the sessions that those uploaded were forked from."""
@@ -109,14 +112,29 @@ class Transfer:
             return
         except FileNotFoundError:
             return
-        sent = self._sender.send(rows)
-        self.sent += sent.accepted
-        self.refused += sent.refused
-        self.reason = sent.reason
-        if not sent.left:
+        if entry.failures:
+            if not entry.is_due or self._retried == MAX_RETRIED:
+                return
+            self._retried += 1
+        sent = self._sent(rows, failed_before=entry.failures > 0)
+        if not sent.left and not sent.failing:
             os.unlink(file)
-        elif not self._sender.stopped and spool.give_up_on(file):
-            spool.set_aside(file, sent.reason)
+        elif sent.accepted or sent.failing or self._sender.broke_down:
+            self._put_back(entry, sent)
+
+    def _put_back(self, entry: spool.Entry, sent: Sent) -> None:
+        """Have what is left of the entry wait behind all others; what the server fails on too long is set aside."""
+        left, failing = list(sent.left), list(sent.failing)
+        if left and self._sender.broke_down and entry.failures:  # it was well before it got these rows
+            failing += halves(left.pop(0))
+        blamed = [(body_of(part), len(part), entry.failures + 1 if len(part) == 1 else 1) for part in failing]
+        if left and self._sender.broke_down and not entry.failures:
+            blamed.append((body_of(left[0]), len(left.pop(0)), 1))
+        others = [(body_of(part), len(part), entry.failures) for part in left]
+        files = spool.replace(entry, self._settings, blamed + others)
+        if entry.is_old:
+            for file in files[: len(failing)]:
+                spool.set_aside(file, sent.reason)
 
     def _new_lines(self, path: str, stream: IO[bytes], kept: str) -> bool:
         """Upload what is behind the cursor. False when it could not go on to the end.
@@ -146,20 +164,24 @@ class Transfer:
 
     def _dealt_with(self, rows: list[Row]) -> bool:
         """Send the rows, or have the spool keep them. False when neither was possible."""
-        sent = self._sender.send(rows)
+        sent = self._sent(rows)
+        if sent.reason == OUT_OF_TIME:
+            return False
+        waiting = [(part, 1) for part in sent.failing] + [(part, 0) for part in sent.left if self._spools]
+        for part, failures in waiting:
+            if not spool.put(self._settings, body_of(part), len(part), failures):
+                self._spool_is_full = True
+                self.reason = f"{sent.reason}; the spool is full"
+                return False
+            self.spooled += len(part)
+        return self._spools or not sent.left
+
+    def _sent(self, rows: list[Row], failed_before: bool = False) -> Sent:
+        sent = self._sender.send(rows, failed_before)
         self.sent += sent.accepted
         self.refused += sent.refused
-        if not sent.left:
-            return True
-        self.reason = sent.reason
-        if not self._spools or sent.reason == OUT_OF_TIME:
-            return False
-        if not spool.put(self._settings, body_of(sent.left), len(sent.left)):
-            self._spool_is_full = True
-            self.reason = f"{sent.reason}; the spool is full"
-            return False
-        self.spooled += len(sent.left)
-        return True
+        self.reason = sent.reason or self.reason
+        return sent
 
     def _is_over(self) -> bool:
         if time.monotonic() > self._give_up_s:
