@@ -35,7 +35,7 @@ NOT_SET_UP = (
 def run(client: str, event: str, hook: Mapping[str, Any], environ: Mapping[str, str]) -> bytes:
     """Do what the event asks for and return what the hook prints. Never raises.
 
-    Returns within the time in `UPLOAD_WAIT_S`, and at a start within `PROBE_S`.
+    Returns within the time in `UPLOAD_WAIT_S`; at a start within `PROBE_S`, and what it waits for others that start.
     """
     return _tried(event, lambda: _printed(client, event, hook, environ)) or b""
 

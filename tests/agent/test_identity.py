@@ -1,6 +1,7 @@
 """Who a session is, as its hooks find out: from files, the environment and the processes of this machine."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from ctrlb_agent import state
 from ctrlb_agent.paths import root_of
 from ctrlb_agent.sessions import identity, names
 from ctrlb_agent.sessions.identity import Identity, identity_of, identity_of_session, join_run
+from ctrlb_agent.sessions.membership import Session
 from tests.agent.programs import logged
 from tests.agent.sessions import CLAUDE, end, hook, start
 
@@ -162,7 +164,7 @@ def test_a_folder_that_cannot_be_written_gives_the_same_answer_each_time(
 def test_a_lock_that_somebody_keeps_costs_a_moment_and_no_answer(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(identity, "LOCK_WAIT_S", 0.01)
+    monkeypatch.setattr(identity, "START_LOCK_WAIT_S", 0.01)
     before = start("one", checkout)
     with state.locked(state.path("sessions.lock"), 1.0):
         second = start("two", checkout)
@@ -171,13 +173,44 @@ def test_a_lock_that_somebody_keeps_costs_a_moment_and_no_answer(
     assert "without the lock" in logged(Path(state.home()))
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"run": 1}', "\x00"])
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"run": 1}', "\x00", '{"run": ' + "[" * 100_000, "[" * 100_000])
 def test_a_broken_file_costs_nobody_a_hook(checkout: Path, content: str) -> None:
     before = start("one", checkout)
     other = start("two", checkout)
     Path(state.path("sessions", "one.json")).write_text(content)
     assert start("one", checkout) == before
     assert start("two", checkout) == other
+
+
+@pytest.mark.parametrize("value", ["x", "", [], {}, None, -1, 10**30, 0.5])
+@pytest.mark.parametrize("field", Session._fields)
+def test_a_file_with_an_odd_value_costs_nobody_a_hook(checkout: Path, field: str, value: object) -> None:
+    start("one", checkout)
+    other = start("two", checkout)
+    kept = state.read_json(state.path("sessions", "one.json"))
+    assert kept
+    state.write_json(state.path("sessions", "one.json"), {**kept, field: value})
+    for session in ("one", "two", "three"):
+        who = start(session, checkout)
+        assert names.id_fault(who.run) is names.id_fault(who.agent) is None
+        assert identity_of(hook(session, checkout, "PreToolUse"), CLAUDE, "claude") == who
+        assert start("two", checkout) == other
+    end("one", checkout)
+
+
+@pytest.mark.parametrize("cwd", ["a\0b", "/\ud800", "", "x" * 100_000, "/no/such/folder"])
+def test_a_folder_that_can_be_none_costs_nobody_a_hook(checkout: Path, cwd: str) -> None:
+    assert start("one", Path(cwd)).run
+    assert start("two", checkout, environ={**CLAUDE, "CLAUDE_PROJECT_DIR": cwd}).run
+
+
+def test_a_session_that_was_seen_in_the_future_is_not_live_for_ever(checkout: Path) -> None:
+    before = start("one", checkout, environ={"CLAUDE_PID": "0"})
+    end_of_time_s = time.time() + 10 * 365 * 24 * 3600
+    kept = state.read_json(state.path("sessions", "one.json"))
+    state.write_json(state.path("sessions", "one.json"), {**(kept or {}), "pid": 0})
+    os.utime(state.path("sessions", "one.json"), (end_of_time_s, end_of_time_s))
+    assert start("two", checkout).run != before.run
 
 
 @pytest.mark.parametrize("session_id", ["../../../etc/passwd", "a/b", "x" * 5000, "Größe", "\ud800", "."])

@@ -3,13 +3,15 @@
 import json
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
-from ctrlb_agent.sessions import processes
+from ctrlb_agent import state
+from ctrlb_agent.sessions import identity, processes
 from ctrlb_agent.sessions.identity import Identity
-from tests.agent.programs import AGENT, PYTHON
+from tests.agent.programs import AGENT, PYTHON, logged
 from tests.agent.sessions import CLAUDE, Hook, end, hook, start
 
 
@@ -77,6 +79,19 @@ def test_eight_sessions_that_begin_at_once_agree_on_a_run_and_share_no_id(checko
     told = first_hooks([hook(f"session-{number}", checkout) for number in range(8)])
     assert len({who.run for who in told}) == 1
     assert len({who.agent for who in told}) == 8
+
+
+def test_a_start_waits_for_its_turn_so_that_all_agree_on_a_run(checkout: Path, agent_home: Path) -> None:
+    with state.locked(state.path("sessions.lock"), 0):
+        waiting = threading.Thread(target=lambda: told.append(start("one", checkout)))
+        told: list[Identity] = []
+        waiting.start()
+        waiting.join(identity.LOCK_WAIT_S * 2)
+        assert waiting.is_alive()
+        assert told == []
+    waiting.join()
+    assert told
+    assert logged(agent_home) == ""
 
 
 @pytest.mark.races

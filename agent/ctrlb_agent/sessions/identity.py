@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Decide = Callable[[dict[str, Session], float], list[Session]]
 
 LOCK_WAIT_S = 0.5  # an edit waits for the answer
+START_LOCK_WAIT_S = 5.0  # a session's start can wait: many that start at once are to agree on their run
 TOUCH_S = 60.0  # a session's file is touched no more often than this
 KEPT_S = 30 * 24 * 3600.0
 MAX_SESSIONS = 500
@@ -55,7 +56,10 @@ def identity_of(hook: Mapping[str, Any], environ: Mapping[str, str], client: str
     if not asked.session_id:
         return _unkept(asked)
     try:
-        return _identity(_decided(lambda sessions, now_s: membership.placed(sessions, asked, now_s, is_running)))
+        wait_s = START_LOCK_WAIT_S if asked.event == "SessionStart" else LOCK_WAIT_S
+        return _identity(
+            _decided(lambda sessions, now_s: membership.placed(sessions, asked, now_s, is_running), wait_s)
+        )
     except OSError as error:
         state.log(f"identity: the session's could not be kept ({error})")
         return _identity(known) if known else _unkept(asked)
@@ -93,7 +97,7 @@ def join_run(hook: Mapping[str, Any], environ: Mapping[str, str], client: str, r
         session, *over = membership.placed(sessions, asked, now_s, is_running)
         return [membership.joined(sessions, session, run, asked), *over]
 
-    return _identity(_decided(decide))
+    return _identity(_decided(decide, LOCK_WAIT_S))
 
 
 def end(hook: Mapping[str, Any], environ: Mapping[str, str], client: str) -> None:
@@ -107,7 +111,8 @@ def end(hook: Mapping[str, Any], environ: Mapping[str, str], client: str) -> Non
         _decided(
             lambda sessions, now_s: [
                 membership.ended(sessions.get(known.session_id, known), asked, reason, now_s, is_running)
-            ]
+            ],
+            LOCK_WAIT_S,
         )
     except OSError as error:
         state.log(f"identity: the end of a session could not be kept ({error})")
@@ -147,7 +152,7 @@ def _with_place(asked: Asked, hook: Mapping[str, Any], environ: Mapping[str, str
     project = environ.get("CLAUDE_PROJECT_DIR", "") if asked.client == "claude" else ""
     pid = asked.pid or processes.client_pid(asked.client)
     return asked._replace(
-        root=root_of(project or str(hook.get("cwd") or "")),
+        root=root_of(_named_folder(project) or _named_folder(str(hook.get("cwd") or ""))),
         pid=pid,
         pid_started=processes.started(pid) if pid else "",
     )
@@ -165,10 +170,10 @@ def _unkept(asked: Asked) -> Identity:
     return Identity(run or names.lasting_run(asked.host, asked.root), asked.agent or made, asked.root)
 
 
-def _decided(decide: Decide) -> Session:
+def _decided(decide: Decide, wait_s: float) -> Session:
     """Decide over all sessions and keep the outcome, alone if that can be had in time. Raises OSError."""
     try:
-        with state.locked(state.path("sessions.lock"), LOCK_WAIT_S):
+        with state.locked(state.path("sessions.lock"), wait_s):
             return _decide_and_keep(decide)
     except state.Busy:
         state.log("identity: decided without the lock, which another process kept for too long")
@@ -191,7 +196,7 @@ def _forget_old(sessions: Mapping[str, Session], now_s: float) -> None:
     """Remove the files of sessions that are long over, and of the oldest beyond the limit."""
     newest_first = sorted(sessions.values(), key=lambda session: -session.seen_s)
     for place, session in enumerate(newest_first, 1):
-        old = place >= MAX_SESSIONS or now_s - session.seen_s > KEPT_S
+        old = place >= MAX_SESSIONS or abs(now_s - session.seen_s) > KEPT_S
         if old and not membership.is_live(session, now_s, is_running):
             with suppress(OSError):
                 os.unlink(_file(session.session_id))
@@ -224,15 +229,16 @@ def _read(file: str) -> Session | None:
     """The session in the file, or None when there is none whole. It was last seen when its file was last touched."""
     kept = state.read_json(file)
     try:
-        return Session(**kept)._replace(seen_s=os.stat(file).st_mtime) if kept else None
+        session = Session(**kept)._replace(seen_s=os.stat(file).st_mtime) if kept else None
     except (OSError, TypeError):
         return None
+    return session if session and membership.is_whole(session) else None
 
 
 def _touch(session: Session) -> None:
     """Keep a session live that was heard of. When that cannot be noted, its process still tells."""
     now_s = time.time()
-    if not session.ended_s and now_s - session.seen_s > TOUCH_S:
+    if not session.ended_s and abs(now_s - session.seen_s) > TOUCH_S:
         with suppress(OSError):
             os.utime(_file(session.session_id))
 
@@ -246,6 +252,14 @@ def _file(session_id: str) -> str:
 def _writable(text: str) -> str:
     """The text without what no file can hold: half a pair of surrogates, which JSON can."""
     return text.encode("utf-8", "replace").decode()
+
+
+def _named_folder(text: str) -> str:
+    """The text if a folder can have that name at all, else an empty one."""
+    try:
+        return "" if b"\0" in os.fsencode(text) else text
+    except UnicodeEncodeError:
+        return ""
 
 
 def _identity(session: Session) -> Identity:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ctrlb_agent.sessions.names import agent_name, new_run
+from ctrlb_agent.sessions.names import agent_name, id_fault, new_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     IsRunning = Callable[[int, str], bool]  # of a process, by its id and when it started
 
+MAX_PID = (1 << 31) - 1
 SEEN_S = 30 * 60  # how long a session counts as live after its last hook, whatever is known of its process
 CLEARED_S = 60  # how long a cleared session of an unknown process waits for its successor
 
@@ -56,6 +57,18 @@ class Asked(NamedTuple):
     pid_started: str
 
 
+def is_whole(session: Session) -> bool:
+    """Whether every field of a session that was kept can be what it is to be: anything may be in its file."""
+    texts = (session.session_id, session.client, session.host, session.root, session.run, session.agent)
+    if not all(isinstance(one, str) for one in (*texts, session.run_by, session.variable, session.pid_started)):
+        return False
+    if not all(isinstance(one, (int, float)) for one in (session.seen_s, session.ended_s, session.cleared_s)):
+        return False
+    if not isinstance(session.pid, int) or not 0 <= session.pid <= MAX_PID:
+        return False
+    return session.root.startswith("/") and not id_fault(session.run) and not id_fault(session.agent)
+
+
 def is_live(session: Session, now_s: float, is_running: IsRunning) -> bool:
     """Whether the session may still act: it has not ended, and its process runs or was heard of lately."""
     if session.ended_s:
@@ -63,8 +76,8 @@ def is_live(session: Session, now_s: float, is_running: IsRunning) -> bool:
     if session.pid and is_running(session.pid, session.pid_started):
         return True
     if session.cleared_s:
-        return now_s - session.cleared_s < CLEARED_S
-    return now_s - session.seen_s < SEEN_S
+        return abs(now_s - session.cleared_s) < CLEARED_S
+    return abs(now_s - session.seen_s) < SEEN_S  # the clock may have been set back since
 
 
 def is_settled(known: Session, asked: Asked) -> bool:
