@@ -118,7 +118,9 @@ def _span(text: str, found: re.Match[str]) -> tuple[int, int] | None:
         if not named.closed and _is_closing(text, named.starts, opening):
             return None
         compared = named.operator in ("==", "===", "!=", "!==", "+=")
-        return _quoted_span(text, opening, KEY if compared and kind == TOKEN else kind)
+        if compared and kind == TOKEN:
+            kind = KEY
+        return _quoted_span(text, opening, kind, is_variable=_is_variable(named))
     if named.operator in ("", "==", "===", "!=", "!==", "+=", "::"):
         return None
     return _unquoted_span(text, found.end(), named, kind)
@@ -148,7 +150,7 @@ def _whole_name(text: str, starts: int, stop: int) -> str:
     return "_".join([*before[-1:], text[starts:stop]])
 
 
-def _quoted_span(text: str, opening: re.Match[str], kind: str) -> tuple[int, int] | None:
+def _quoted_span(text: str, opening: re.Match[str], kind: str, *, is_variable: bool = False) -> tuple[int, int] | None:
     prefix, slashes, quote = opening.groups()
     end = _closing(text, opening.end(), slashes, quote)
     if end is None:
@@ -156,7 +158,8 @@ def _quoted_span(text: str, opening: re.Match[str], kind: str) -> tuple[int, int
     value = text[opening.end() : end]
     if "f" in prefix.lower() and "{" in value:
         return None
-    return (opening.end(), end) if is_secret(kind, value, QUOTED) else None
+    secret = is_secret(kind, value, QUOTED) or (is_variable and value.isalpha() and is_secret(kind, value, BOUND))
+    return (opening.end(), end) if secret else None
 
 
 def _is_closing(text: str, starts: int, opening: re.Match[str]) -> bool:
