@@ -40,6 +40,15 @@ _OPTION = r"[ \t][^\n|;&]{0,200}?(?<=[ \t])"
 _ECHO = r"(?:echo|printf)[ \t]{1,4}(?:-n[ \t]{1,4})?\\{0,15}[\"']?"
 _PIPED = r"([^\s\"'`|\\]{1,200})\\{0,15}[\"']?[ \t]{0,4}\|[ \t]{0,4}"
 _TWO_STRINGS = r"[ \t]{0,4}\\{0,15}[\"'][^\"'\\\n]{1,80}\\{0,15}[\"'],[ \t]{0,4}\\{0,15}[\"']([^\"'\\\n]{1,200})"
+_GO_PASSWORD = re.compile(r"(?<=[\w-]):([^\s\"'`\\@]{1,128})@(?:tcp|unix)\(")
+_SQL_STRING = r"\\{0,15}[\"']([^\"'\\\n]{1,200})"
+_IDENTIFIED_BY = re.compile(
+    r"(?i:identified(?:[ \t]{1,4}with[ \t]{1,4}[\w'\"]{1,40})?[ \t]{1,4}by)[ \t]{1,4}(?i:password[ \t]{1,4})?"
+    + _SQL_STRING
+)
+_SQL_PASSWORD = re.compile(r"(?:PASSWORD|password)(?:[ \t]{0,4}\([ \t]{0,4}|[ \t]{1,4})" + _SQL_STRING)
+_SQL_BEFORE = re.compile(r"(?i)\b(?:create|alter|set|grant|user|role|login|with|encrypted)\b")
+_SQL_CHARS = 300
 _COMMANDS = (
     # A word that is in the text, and the option of that command that is followed by a password.
     ("mysql", re.compile(rf"mysql[\w-]{{0,12}}{_OPTION}-p(?![0-9]{{2,5}}(?:[:\s]|\Z))([^\s\"'`\\;|&]{{1,200}})")),
@@ -65,6 +74,10 @@ _COMMANDS = (
     (".login(", re.compile(rf"\.login\({_TWO_STRINGS}")),
     ("SecureString", re.compile(rf"ConvertTo-SecureString (?:-String )?{_QUOTE}([^\s\"'`\\]{{1,200}})")),
     (":5432:", re.compile(r":5432:[\w*.-]{1,63}:[\w*.-]{1,63}:([^\s:\"'`\\]{1,200})")),
+    ("@tcp(", _GO_PASSWORD),
+    ("@unix(", _GO_PASSWORD),
+    ("IDENTIFIED", _IDENTIFIED_BY),
+    ("identified", _IDENTIFIED_BY),
     ("oracle:thin:", re.compile(r"oracle:thin:[\w$#]{1,60}/([^\s\"'`\\@]{1,200})@")),
 )
 _AUTH_ENTRY = re.compile(
@@ -78,6 +91,7 @@ def may_have_context(text: str) -> bool:
     return (
         ("://" in text and ("@" in text or "sig=" in text or "ignature=" in text))
         or any(word in text for word in ("uthoriz", "UTHORIZ", "earer", "asic ", "ookie", "curl", '"auth', "_auth"))
+        or any(_is_sql(text, found) for found in _SQL_PASSWORD.finditer(text))
         or any(word in text for word, _ in _COMMANDS)
     )
 
@@ -98,6 +112,8 @@ def without_contexts(text: str) -> str:
     for word, pattern in _COMMANDS:
         if word in text:
             spans += [found.span(1) for found in pattern.finditer(text) if _stands_for_itself(found[1])]
+    if "PASSWORD" in text or "password" in text:
+        spans += [found.span(1) for found in _SQL_PASSWORD.finditer(text) if _is_sql(text, found)]
     return replaced(text, spans)
 
 
@@ -147,6 +163,12 @@ def _is_curl(text: str, found: re.Match[str]) -> bool:
     command = text[max(0, found.start() - _COMMAND_CHARS) : found.start()]
     begins = command.rfind("curl")
     return begins >= 0 and not re.search(r"[^\\]\n|[|;]", command[begins:]) and _stands_for_itself(found[2])
+
+
+def _is_sql(text: str, found: re.Match[str]) -> bool:
+    """Whether the password is of a statement as `ALTER ROLE app PASSWORD '…'`."""
+    statement = text[max(0, found.start() - _SQL_CHARS) : found.start()]
+    return bool(_SQL_BEFORE.search(statement[statement.rfind(";") + 1 :])) and _stands_for_itself(found[1])
 
 
 def _stands_for_itself(value: str) -> bool:

@@ -25,6 +25,9 @@ _DIVIDED = (
     ("npm_ nfp_", rf"{_ALNUM}{{30,100}}"),
     ("pypi-", r"AgE[\w-]{16,300}"),
     ("rubygems_", rf"{_HEX}{{32,64}}"),
+    ("sqp_ squ_ sqa_", rf"{_HEX}{{40}}{_NO_MORE}"),
+    ("CLOJARS_", rf"{_HEX}{{60}}"),
+    ("pat-na1- pat-eu1-", r"[0-9a-f-]{36}"),
     ("pul- sbp_ sgp_ e2b_ bkua_", r"[0-9a-f_]{32,100}"),
     ("CCIPAT_", r"\w{32,120}"),
     ("sntrys_ sntryu_", r"[\w+/=]{40,300}"),
@@ -35,6 +38,7 @@ _DIVIDED = (
     ("dop_v1_ doo_v1_ dor_v1_", rf"{_HEX}{{32,64}}"),
     ("HRKU-", r"[\w-]{36,80}"),
     ("hvs. hvb. hvr.", r"[\w-]{20,300}"),
+    ("fm2_", r"[\w+/=]{40,2000}"),
     ("rnd_ fo1_", rf"(?=[A-Za-z]{{0,60}}[0-9]){_ALNUM}{{24,60}}"),
     ("v1.0-", rf"{_HEX}{{24}}-{_HEX}{{100,160}}"),
     ("tskey-", r"[a-z]{2,10}-[\w-]{16,100}"),
@@ -84,6 +88,7 @@ _CAPITALS = re.compile(
     rf"|AT(?:A|C)TT3[\w=+/-]{{20,300}}|AT(?:BB|OA)(?=[A-Za-z]{{0,60}}[0-9]){_ALNUM}{{20,60}}"
     rf"|AKID(?=[A-Za-z]{{0,36}}[0-9]){_ALNUM}{{32,36}}{_NO_MORE}"
     rf"|LTAI(?=[A-Za-z]{{0,24}}[0-9]){_ALNUM}{{16,24}}{_NO_MORE}"
+    rf"|EAAC(?=[A-Za-z]{{0,60}}[0-9]){_ALNUM}{{60,300}}{_NO_MORE}"
     rf"|SK{_HEX}{{32}}{_NO_MORE}|EAAA[\w-]{{56,64}}(?![\w+/=-])"
     rf"|BBDC-[\w+/=-]{{20,100}}|FlyV1 fm[0-9]_[\w+/=,-]{{30,900}}"
 )
@@ -102,6 +107,10 @@ _RARE = (
         "LS0tLS1CRUdJTi",
         r"LS0tLS1CRUdJTi(?:BSU0EgUFJJVkFURS|BQUklWQVRF|BFQyBQUklWQVRF|BPUEVOU1NI|BFTkNSWVBURUQg)[A-Za-z0-9+/=]{20,16384}",
     ),
+    # What AWS gives out for some hours: a session, and a password for its registry of images.
+    ("IQoJb3JpZ2lu", r"IQoJb3JpZ2lu[A-Za-z0-9+/=]{60,8192}"),
+    ("FwoGZXIvYXdz", r"FwoGZXIvYXdz[A-Za-z0-9+/=]{60,8192}"),
+    ("eyJwYXlsb2FkIjoi", r"eyJwYXlsb2FkIjoi[\w+/=-]{100,16384}"),
     ("Q~", r"[\w~.-]{3}[0-9]Q~[\w~.-]{31,34}(?![\w~-])"),
     (":AA", r"(?<![0-9:])[0-9]{8,10}:AA[\w-]{33}(?![\w-])"),
     (".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{30,100}"),
