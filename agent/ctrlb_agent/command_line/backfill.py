@@ -214,8 +214,8 @@ def _counted(sessions: Sequence[Session], settings: Settings, progress: Progress
             place = cursor.resumed(stream, known or cursor.fresh(session.path, session.client, settings))
             offset = place.offset
             for rows, mark in new_rows(session.path, stream, place, parser_of(session.client), lambda: False):
-                sent_bytes += sum(len(row.data) for row in rows)
-                progress.add(mark.offset - offset, len(rows))
+                sent_bytes += sum(len(row.data) for row in rows or ())
+                progress.add(mark.offset - offset, len(rows or ()))
                 offset = mark.offset
         files += progress.rows > before
         progress.file_done()

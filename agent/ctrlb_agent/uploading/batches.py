@@ -74,15 +74,21 @@ def written(value: Any) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-def batches(taken: Iterable[tuple[list[Row], Mark]]) -> Iterator[tuple[list[Row], Mark | None]]:
+def batches(taken: Iterable[tuple[list[Row] | None, Mark]]) -> Iterator[tuple[list[Row], Mark | None]]:
     """The lines' rows as the fewest requests in their order, each with the mark of the last line that is whole in it.
 
-    The mark is None when not even one line is. The last request has no rows when the last lines had none.
+    The mark is None when not even one line is. The last request has no rows when the last lines had none. None in the
+    place of a line's rows ends a request.
     """
     rows: list[Row] = []
     size = BRACKETS
     mark = None
     for rows_of_line, mark_of_line in taken:
+        if rows_of_line is None:
+            if rows or mark is not None:
+                yield rows, mark
+            rows, size, mark = [], BRACKETS, None
+            continue
         for row in rows_of_line:
             if rows and (len(rows) == MAX_ROWS or size + len(row.data) > MAX_BYTES):
                 yield rows, mark

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ctrlb_agent import state
@@ -18,6 +19,7 @@ from ctrlb_agent.sessions.identity import identity_of_session
 from ctrlb_agent.transcripts.rows import About, row
 from ctrlb_agent.uploading import cursor
 from ctrlb_agent.uploading.batches import Row, Unwritable, row_of
+from ctrlb_agent.uploading.long_texts import redacted_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 LINES_BEFORE_CWD = 50
 """In how many of its first lines a transcript says where its session worked."""
 MAX_CWD_LINE_BYTES = 1 << 20
+LONG_LINE_BYTES = 4 << 20
+MAX_LINE_S = 30.0
+"""After so long, the blocks of a line that were not redacted yet are not sent."""
 
 
 class Parser(Protocol):
@@ -90,12 +95,22 @@ def first_cwd(path: str) -> str:
 
 def new_rows(
     path: str, stream: IO[bytes], place: Cursor, parser: Parser, is_over: Callable[[], bool]
-) -> Iterator[tuple[list[Row], Mark]]:
-    """The rows of each new line, with the place behind it; ends early once `is_over` says so."""
+) -> Iterator[tuple[list[Row] | None, Mark]]:
+    """The rows of each new line, with the place behind it; ends early once `is_over` says so.
+
+    None in the place of rows comes before a line that may take long: what was read is to be sent first.
+    """
     memory = json.loads(json.dumps(place.memory)) if place.offset else parser.first_memory(path)
     read = LineReader(parser, about_of(path, parser), place.client, memory)
+    mark = Mark(place.offset, place.number, json.dumps(memory))
     for line in cursor.lines(stream, place.offset, place.number):
-        yield read.rows_of(line), Mark(line.end, line.number, json.dumps(read.memory))
+        if line.size > LONG_LINE_BYTES and mark.number > place.number:
+            yield None, mark
+            if is_over():
+                break
+        rows = read.rows_of(line)
+        mark = Mark(line.end, line.number, json.dumps(read.memory))
+        yield rows, mark
         if is_over():
             break
     if read.skipped:
@@ -125,13 +140,19 @@ class LineReader:
             return []
         try:
             found = self._parser.rows_of(line.value, line.number, self._about, self.memory)
-            return [row_of(redact_row(columns, self._own)) for columns in found]
+            give_up_s = time.monotonic() + MAX_LINE_S
+            return [self._row(columns, line, time.monotonic() > give_up_s) for columns in found]
         except Unwritable as unwritable:
             return [self._unread(line, str(unwritable))]
         except Exception as error:  # a bug of ours on a line that nobody foresaw costs this line only
             return [self._unread(line, f"of a mistake of ours, {type(error).__name__}")]
 
-    def _unread(self, line: Line, why: str) -> Row:
+    def _row(self, columns: dict[str, Any], line: Line, is_late: bool) -> Row:
+        if is_late:
+            return self._unread(line, "it took too long", columns["block_idx"])
+        return row_of(redacted_row(columns, lambda shorter: redact_row(shorter, self._own)))
+
+    def _unread(self, line: Line, why: str, block_idx: int = 0) -> Row:
         state.log(f"upload: line {line.number} of session {self._about.session_id} was not read: {why}")
         text = f"[line {line.number} of the transcript was not read by ctrlb-agent: {why}]"
-        return row_of(row(self._about, self._client, line.number, 0, role="system", body=text))
+        return row_of(row(self._about, self._client, line.number, block_idx, role="system", body=text))

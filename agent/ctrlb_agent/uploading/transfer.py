@@ -91,7 +91,7 @@ class Transfer:
         Raises OSError when the file cannot be read, or the state folder cannot be written.
         """
         kept = cursor.file_of(path, self._settings)
-        if self._spool_is_full:
+        if self._spool_is_full or self._is_over():
             return
         for _ in range(MAX_ROUNDS):
             try:
@@ -165,8 +165,6 @@ class Transfer:
     def _dealt_with(self, rows: list[Row]) -> bool:
         """Send the rows, or have the spool keep them. False when neither was possible."""
         sent = self._sent(rows)
-        if sent.reason == OUT_OF_TIME:
-            return False
         waiting = [(part, 1) for part in sent.failing] + [(part, 0) for part in sent.left if self._spools]
         for part, failures in waiting:
             if not spool.put(self._settings, body_of(part), len(part), failures):
