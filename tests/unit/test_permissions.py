@@ -11,7 +11,7 @@ from ctrlb.keys import create_key
 from ctrlb.models import CreateKeyRequest
 from ctrlb.operations import OPERATIONS, Operation, operation_of
 from ctrlb.ports import Ports
-from ctrlb.sign_in import TOKEN_PREFIX, sign_out
+from ctrlb.sign_in import SESSION_US, TOKEN_PREFIX, sign_out
 from tests.conftest import HandClock, add_member, caller_named
 from tests.doors import Doors, Reply
 
@@ -32,7 +32,7 @@ def doors(stores: Ports, monkeypatch: pytest.MonkeyPatch) -> Doors:
 def person(stores: Ports, clock: HandClock) -> str:
     """The token of a person whose role allows all."""
     token = TOKEN_PREFIX + "ann"
-    stores.identity.add_sign_in(SignIn(secret_hash(token), "acme", "ann", clock.us + 1), once=False)
+    stores.identity.add_sign_in(SignIn(secret_hash(token), "acme", "ann", clock.us + SESSION_US), once=False)
     return token
 
 
