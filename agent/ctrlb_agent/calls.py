@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ctrlb_agent.connection import Answer, Connection
 
 MAX_CHECKED_PATHS = 64  # contract, "Check paths before an edit"
+MAX_PATH_CHARS = 4_096
 
 
 class Call(NamedTuple):
@@ -29,18 +30,18 @@ class Call(NamedTuple):
 
 def claim(dataset: str, run: str, agent: str, resource: str, cwd: str) -> Call:
     """Take a resource, or learn who has it."""
-    return Call("POST", f"{_run(dataset, run)}/claims", {"agent": agent, "resource": resource, "cwd": cwd})
+    return Call("POST", f"{_run(dataset, run)}/claims", {"agent": agent, "resource": resource, **_seen_from(cwd)})
 
 
 def release(dataset: str, run: str, agent: str, resource: str, cwd: str, finished: bool) -> Call:
     """Give a claim back: done for good, or for another agent to claim."""
-    body = {"agent": agent, "resource": resource, "cwd": cwd, "finished": finished}
+    body = {"agent": agent, "resource": resource, **_seen_from(cwd), "finished": finished}
     return Call("DELETE", f"{_run(dataset, run)}/claims", body)
 
 
 def check(dataset: str, run: str, agent: str, paths: list[str], cwd: str) -> Call:
     """Ask whether another agent holds one of at most MAX_CHECKED_PATHS files."""
-    return Call("POST", f"{_run(dataset, run)}/check", {"agent": agent, "paths": paths, "cwd": cwd})
+    return Call("POST", f"{_run(dataset, run)}/check", {"agent": agent, "paths": paths, **_seen_from(cwd)})
 
 
 def post(dataset: str, run: str, agent: str, text: str) -> Call:
@@ -71,6 +72,18 @@ def records_path(dataset: str) -> str:
 def settings() -> Call:
     """The workspace's Relay settings."""
     return Call("GET", "/ai/relay/settings")
+
+
+def is_path_for_server(path: str) -> bool:
+    """Whether the server takes the path: it refuses a whole request for one that is too long or has odd characters."""
+    return len(path) <= MAX_PATH_CHARS and not any(
+        char < " " or "\x7f" <= char <= "\x9f" or "\ud800" <= char <= "\udfff" for char in path
+    )
+
+
+def _seen_from(cwd: str) -> dict[str, str]:
+    """The folder that relative paths are to be seen from, which they do without where the server refuses its name."""
+    return {"cwd": cwd} if is_path_for_server(cwd) else {}
 
 
 def _run(dataset: str, run_id: str) -> str:

@@ -75,7 +75,12 @@ def write_json(file: str, value: dict[str, Any]) -> None:
 
     Raises OSError when the disk refuses.
     """
-    write_bytes(file, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
+    written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        content = written.encode()
+    except UnicodeEncodeError:  # a path that is no UTF-8
+        content = json.dumps(value).encode()
+    write_bytes(file, content)
 
 
 def write_bytes(file: str, content: bytes) -> None:

@@ -123,6 +123,18 @@ def test_a_linked_file_is_asked_for_under_every_name_it_has(tmp_path: Path) -> N
     assert list(spellings(str(root), [f"{root}/libs/real.py"])) == ["libs/real.py"]
 
 
+def test_a_link_to_a_link_is_asked_for_under_each_name_on_the_way(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    (root / "libs" / "deep").mkdir(parents=True)
+    (root / "libs" / "deep" / "real.py").touch()
+    (root / "folder").symlink_to("libs/deep")
+    (root / "libs" / "second.py").symlink_to("../folder/../deep/real.py")
+    (root / "first.py").symlink_to(root / "libs" / "second.py")
+    (root / "loop.py").symlink_to("loop.py")
+    assert list(spellings(str(root), [f"{root}/first.py"])) == ["first.py", "libs/second.py", "libs/deep/real.py"]
+    assert list(spellings(str(root), [f"{root}/loop.py"])) == ["loop.py"]
+
+
 def test_a_linked_checkout_and_the_real_one_ask_for_the_same(checks: Check) -> None:
     link = checks.root.parent / "link"
     link.symlink_to(checks.root)
@@ -214,6 +226,13 @@ def test_a_note_on_very_many_files_stays_short() -> None:
     text = json.loads(printed(ME, False, conflicts))["hookSpecificOutput"]["permissionDecisionReason"]
     assert len(text) < 6_000
     assert "more of its files" in text
+
+
+def test_a_name_without_an_end_is_cut() -> None:
+    long = "x" * 10_000_000
+    for conflict in (Conflict(long, long, "agent-b", 0), Conflict("a.py", "path:a.py", long, 0)):
+        for held in (conflict, conflict._replace(held_by=f"{conflict.held_by} !")):
+            assert len(printed(ME, True, [held])) < 6_000
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The hook before a tool call as the clients run it: a process with a recorded input, and a server or none."""
 
+import json
 import subprocess
 import uuid
 from collections.abc import Iterator
@@ -160,6 +161,15 @@ def test_the_real_and_a_linked_checkout_meet_in_one_claim(warm: Machine, rival: 
     claim(rival, "src/app.py")
     for number, root in enumerate((checkout, link)):
         sent = write_of(root / "src" / "app.py", root / "src", session_id=f"session-{number}")
+        assert warm.before_edit(sent).output["additionalContext"].startswith("src/app.py is held by agent-b")
+
+
+@pytest.mark.parametrize("name", ["tab\there", "line\nbreak", "\x7f", "\x85", "\udcff"])
+def test_a_checkout_is_checked_whatever_its_name(warm: Machine, rival: httpx2.Client, name: str) -> None:
+    (warm.home / name / ".git").mkdir(parents=True)
+    claim(rival, "src/app.py")
+    sent = json.dumps(write_of("src/app.py", warm.home / name)).encode()  # the client's text may hold half a pair
+    for _ in range(2):
         assert warm.before_edit(sent).output["additionalContext"].startswith("src/app.py is held by agent-b")
 
 

@@ -91,6 +91,12 @@ def test_what_is_written_is_read_again() -> None:
     assert [file.name for file in Path(state.home()).iterdir()] == ["a.json"]
 
 
+def test_a_path_that_is_no_utf_8_is_kept_as_it_is() -> None:
+    state.write_json(state.path("a.json"), {"root": "/\udcff/é"})
+
+    assert state.read_json(state.path("a.json")) == {"root": "/\udcff/é"}
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"null"])
 def test_a_broken_file_counts_as_none(content: bytes) -> None:
     file = Path(state.path("a.json"))

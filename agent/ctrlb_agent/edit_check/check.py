@@ -13,7 +13,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctrlb_agent import calls
-from ctrlb_agent.calls import MAX_CHECKED_PATHS
+from ctrlb_agent.calls import MAX_CHECKED_PATHS, MAX_PATH_CHARS
 from ctrlb_agent.complaints import complain
 from ctrlb_agent.connection import Connection, Unreachable, error_of
 from ctrlb_agent.json_values import object_in, object_of, parsed
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
     from ctrlb_agent.connection import Answer
 
-MAX_PATH_CHARS = 4_096
 LATEST_US = 4_102_444_800_000_000  # 2100: a later lease is none
 MAX_TOLD_CHARS = 4_000  # of holders in a note: a longer one would be taken out of the model's sight
+MAX_SHOWN_CHARS = 300  # of a name that the server tells
+MAX_LINKS = 40  # that lead to each other; systems follow no more
 
 _LIKE_A_FILE = re.compile(r".*(?:/|\.[A-Za-z]{1,10}$)", re.DOTALL)
 _PLAIN_NAME = re.compile(r"[\w.@:+-]+")
@@ -112,9 +113,21 @@ def spellings(root: str, edited: Iterable[str]) -> Iterator[str]:
         found[relative_to(root, path)] = None
         if path.startswith(root.rstrip("/") + "/"):
             found[relative_to(root, path, follow=False)] = None
-        if os.path.islink(path):
-            found[relative_to(root, os.path.realpath(path))] = None
-    return (path for path in found if _is_claimable(path))
+        for target in _targets(path):
+            found[relative_to(root, target)] = None
+    return (path for path in found if calls.is_path_for_server(path))
+
+
+def _targets(path: str) -> Iterator[str]:
+    """What the path is a link to, what that is a link to, and so on."""
+    for _ in range(MAX_LINKS):
+        try:
+            path = os.path.join(os.path.dirname(path), os.readlink(path))
+        except OSError:
+            return
+        parent, name = os.path.split(path)
+        path = os.path.join(os.path.realpath(parent), name)
+        yield path
 
 
 def printed(who: Identity, allowed: bool, conflicts: Iterable[Conflict]) -> bytes:
@@ -135,7 +148,7 @@ def told(who: Identity, held: list[Conflict], outcome: str) -> str:
     """Who holds what until when, and the claim call to make, in words for the agent."""
     sentences = list[str]()
     for number, one in enumerate(held):
-        sentence = f"{one.path} is held by {_holder(one, who)}{_until(one.until_us)}."
+        sentence = f"{_cut(one.path)} is held by {_holder(one, who)}{_until(one.until_us)}."
         if sentences and len(sentence) + sum(map(len, sentences)) > MAX_TOLD_CHARS:
             sentences.append(f"So are {len(held) - number} more of its files.")
             break
@@ -174,14 +187,10 @@ def _edited(hook: Mapping[str, Any]) -> list[str]:
     return edits.edited_paths(tool_name, tool_input, cwd if isinstance(cwd, str) else "")
 
 
-def _is_claimable(path: str) -> bool:
-    return len(path) <= MAX_PATH_CHARS and not any(
-        char < " " or "\x7f" <= char <= "\x9f" or "\ud800" <= char <= "\udfff" for char in path
-    )
-
-
 def _holder(one: Conflict, who: Identity) -> str:
-    name = one.held_by if _PLAIN_NAME.fullmatch(one.held_by) else json.dumps(one.held_by, ensure_ascii=False)
+    name = _cut(one.held_by)
+    if not _PLAIN_NAME.fullmatch(one.held_by):
+        name = json.dumps(name, ensure_ascii=False)
     return f"another person's {name}" if one.held_by == who.agent else name
 
 
@@ -191,4 +200,9 @@ def _until(until_us: int) -> str:
 
 def _resource(one: Conflict) -> str:
     """What to claim: the path, unless it alone would be read as a name, such as that of a Makefile; then the key."""
-    return one.path if one.key == f"path:{one.path}" and _LIKE_A_FILE.match(one.path) else one.key
+    resource = one.path if one.key == f"path:{one.path}" and _LIKE_A_FILE.match(one.path) else one.key
+    return resource[:MAX_PATH_CHARS]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 1]}…"
