@@ -25,7 +25,7 @@ else:
 STARTED_S = time.monotonic()
 TOTAL_S = 0.95  # of an edit check; with the interpreter's own start it stays about a second
 ACK_S = 0.4  # a background process that lives says so at once, however slow the server is
-MAX_INPUT_BYTES = 64 << 20
+MAX_INPUT_BYTES = 16 << 20  # what can be read in a second: no alarm interrupts the reading of JSON
 MAX_MESSAGE_BYTES = 2 << 20  # of input that the background process takes
 MAX_SAID_BYTES = 1 << 20
 START_AGAIN_S = 3.0  # so long one background process has to start before another is tried
@@ -66,7 +66,6 @@ def main(arguments: "list[str]") -> None:
         _settle_state_folder()
         data = _read_stdin()
         printed = before_tool(client, data) if event == "PreToolUse" else other_event(client, event, data)
-        _signal.setitimer(_signal.ITIMER_REAL, 0)
         _print(printed)
     except BaseException as error:
         _complain(f"hook: {type(error).__name__}: {error}")

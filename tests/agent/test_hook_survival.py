@@ -1,5 +1,6 @@
 """A hook costs nobody a turn, whatever is wrong with its input, its machine or its installation."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -51,6 +52,24 @@ def test_an_input_without_an_end_is_not_read_for_ever(machine: Machine) -> None:
     assert process.communicate(timeout=TIMEOUT_S) == (b"", b"")
     assert process.returncode == 0
     assert "gave up after" in machine.log()
+
+
+def test_an_input_that_takes_long_to_read_is_passed_over(machine: Machine) -> None:
+    done = machine.before_edit(b'{"a":[' + b"{}," * (hook_module.MAX_INPUT_BYTES // 3) + b"{}]}")
+    assert (done.status, done.printed) == (0, b"")
+    assert done.took_s < hook_module.TOTAL_S + START_S
+    assert "the input is over 16,777,216 bytes" in machine.log()
+
+
+def test_a_client_that_does_not_read_is_not_waited_for(machine: Machine) -> None:
+    long = {**HELD, "key": "path:" + "x" * 4_000, "path": "é" * 4_000}
+    with ScriptedServer(verdict(*[{**long, "held_by": f"agent-{n}"} for n in range(50)])) as server:
+        process = machine.asking(recorded("claude", "PreToolUse-Write"), CTRLB_URL=server.url)
+        assert process.stdout
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4_096)
+        assert has_ended(process.pid, hook_module.TOTAL_S + START_S)
+        process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0
 
 
 def test_a_client_that_hung_up_is_no_error(machine: Machine) -> None:
