@@ -102,7 +102,8 @@ AGENT_MAY_IMPORT: dict[str, frozenset[str]] = {
     ),
     "codex_setup": frozenset({"json_values", "settings", "state"}),
     "command_line": frozenset(
-        {"calls", "codex_setup", "connection", "json_values", "paths", "sessions", "settings", "state", "uploading"}
+        {"calls", "client_folders", "codex_setup", "connection", "json_values", "paths"}
+        | {"sessions", "settings", "state", "uploading"}
     ),
 }
 """What the parts of the agents' side know of each other."""

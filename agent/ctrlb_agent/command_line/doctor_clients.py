@@ -7,6 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 from ctrlb_agent import state
+from ctrlb_agent.client_folders import claude_config_file, claude_folder, codex_folder
 from ctrlb_agent.command_line.finding import Finding
 from ctrlb_agent.connection import shown_url
 from ctrlb_agent.json_values import list_of, object_of, parsed
@@ -37,8 +38,7 @@ def claude(environ: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
             "Claude Code's tools have no address: only hooks and commands read config.json",
             "export CTRLB_URL and CTRLB_KEY, or install the plugin with --config url=… --config key=…",
         )
-    folder = environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~")
-    rivals = _servers_at(state.read_json(os.path.join(folder, ".claude.json")) or {}, f"{settings.url}/mcp")
+    rivals = _servers_at(state.read_json(claude_config_file(environ)) or {}, f"{settings.url}/mcp")
     for name, project in sorted(rivals):
         yield Finding(
             "fail",
@@ -49,8 +49,8 @@ def claude(environ: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
 
 def plugin_url(environ: Mapping[str, str]) -> str:
     """The server's address that a person gave the plugin when installing it, or an empty text."""
-    folder = environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude")
-    configs = object_of((state.read_json(os.path.join(folder, "settings.json")) or {}).get("pluginConfigs"))
+    settings = state.read_json(os.path.join(claude_folder(environ), "settings.json")) or {}
+    configs = object_of(settings.get("pluginConfigs"))
     for name, config in configs.items():
         url = object_of(object_of(config).get("options")).get("url")
         if _is_ours(name) and isinstance(url, str):
@@ -60,7 +60,7 @@ def plugin_url(environ: Mapping[str, str]) -> str:
 
 def codex(environ: Mapping[str, str], settings: Settings, codex_home: str | None) -> Iterator[Finding]:
     """Whether Codex has the server and the hooks, trusts them, and asks the server that they ask."""
-    folder = codex_home or environ.get("CODEX_HOME") or os.path.expanduser("~/.codex")
+    folder = codex_home or codex_folder(environ)
     if not os.path.isdir(folder):
         return
     from ctrlb_agent.codex_setup import codex_config, codex_trust
