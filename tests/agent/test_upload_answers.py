@@ -105,6 +105,13 @@ def test_a_server_that_asks_for_patience_gets_it(laptop: Laptop, transcript: Pat
     assert bodies(laptop, transcript.stem) == texts(3)
 
 
+def test_a_server_that_asks_to_come_back_at_once_for_ever_is_not_flooded(laptop: Laptop, transcript: Path) -> None:
+    add(transcript, *numbered(3))
+    with BadRoad(laptop.url, then=is_answered(429, "busy", Retry_After="0")) as road:
+        assert uploaded(laptop, transcript, url=road.url, budget_s=2) == Report(0, 3, 0, "busy")
+    assert 3 < len(road.rows) < 9
+
+
 def test_a_server_that_asks_for_more_patience_than_there_is_time_is_not_waited_for(
     laptop: Laptop, transcript: Path
 ) -> None:
@@ -112,6 +119,7 @@ def test_a_server_that_asks_for_more_patience_than_there_is_time_is_not_waited_f
     with BadRoad(laptop.url, is_answered(503, "the store is away", Retry_After="50")) as road:
         report = uploaded(laptop, transcript, url=road.url, budget_s=30)
     assert report == Report(0, 3, 0, "the store is away")
+    assert "upload: rows: 3 kept for later; not all, because: the store is away" in log()
     assert len(road.rows) == 1
 
 
@@ -134,6 +142,7 @@ def test_rows_that_the_server_refuses_are_named_in_the_log_without_their_text_an
     assert [len(rows) for rows in road.rows] == [6, 5, 4]
     assert bodies(laptop, transcript.stem) == ["one", "two", "three", "four"]
     assert f"refused {transcript.stem} seq 2 block 0: row 1: paths:" in log()
+    assert "upload: rows: 4 sent, 2 refused" in log()
     assert f"refused {transcript.stem} seq 4 block 0:" in log()
     assert "secret" not in log()
 

@@ -28,6 +28,7 @@ REQUEST_S = 30.0
 """The longest that one request may take."""
 MIN_REQUEST_S = 0.05
 """With less time left nothing is sent."""
+LEAST_WAIT_S = 0.05
 FIRST_WAIT_S = 1.0
 MAX_WAIT_S = 60.0
 MAX_WAITS = 60
@@ -171,7 +172,9 @@ class Sender:
             answer = self._request(content)
             if answer.status not in (429, 503):
                 return answer
-            wait_s = min(FIRST_WAIT_S * 2**number, MAX_WAIT_S) if answer.retry_after_s is None else answer.retry_after_s
+            own_s = min(FIRST_WAIT_S * 2**number, MAX_WAIT_S)
+            asked_s = own_s if answer.retry_after_s is None else answer.retry_after_s
+            wait_s = max(asked_s, min(LEAST_WAIT_S * 2**number, FIRST_WAIT_S))
             if wait_s > MAX_WAIT_S or time.monotonic() + wait_s + MIN_REQUEST_S > self._give_up_s:
                 break
             self._sleep(wait_s)
