@@ -1,15 +1,17 @@
 """Sessions that the clients recorded, uploaded as they grew: the store then holds what their files say."""
 
 import itertools
+import os
 import random
 import shutil
 from pathlib import Path
 
 import pytest
 
+from ctrlb_agent.sessions.identity import identity_of
 from ctrlb_agent.transcripts import claude_transcript, codex_rollout
 from ctrlb_agent.uploading import upload
-from ctrlb_agent.uploading.transcript import Parser
+from ctrlb_agent.uploading.transcript import Parser, about_of
 from tests.agent.programs import TIMEOUT_S
 from tests.agent.recorded import DATA
 from tests.agent.transcripts import as_fetched, expected, settings, stored, without_time
@@ -71,3 +73,19 @@ def test_a_fork_that_is_read_while_its_parents_rows_are_copied_has_only_its_own(
     rows = expected(fork, claude_transcript)
     assert min(row["seq"] for row in rows) > lines_at_first, "the first read saw copied lines only"
     assert without_time(stored(laptop, fork.stem)) == [as_fetched(row) for row in rows]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known-session", "unknown-session"])
+@pytest.mark.usefixtures("agent_home")
+def test_the_rows_name_the_machine_as_the_sessions_of_the_hooks_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    whole = os.uname_result(("Linux", "box.office.example.com", "6", "1", "x86_64"))
+    monkeypatch.setattr(os, "uname", lambda: whole)
+    path = tmp_path / "s.jsonl"
+    path.touch()
+    if known:
+        hook = {"session_id": "s", "cwd": str(tmp_path), "hook_event_name": "SessionStart"}
+        identity_of(hook, {"HOME": str(tmp_path)}, "claude")
+    about = about_of(str(path), claude_transcript)
+    assert (about.host, bool(about.agent)) == ("box", known)

@@ -6,7 +6,7 @@ A line that cannot be understood becomes a row that says so, and its text is not
 from __future__ import annotations
 
 import json
-import socket
+import os
 import time
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -76,10 +76,11 @@ def about_of(path: str, parser: Parser) -> About:
     known = (identity_of_session(owner.parent_session) if owner.agent_id else None) or identity_of_session(
         owner.session_id
     )
+    host = os.uname().nodename.split(".")[0]  # the rest changes with the network
     if known:
-        return About(socket.gethostname(), known.run, known.agent, known.root, *owner)
+        return About(host, known.run, known.agent, known.root, *owner)
     cwd = first_cwd(path)
-    return About(socket.gethostname(), "", "", root_of(cwd) if cwd else "", *owner)
+    return About(host, "", "", root_of(cwd) if cwd else "", *owner)
 
 
 def first_cwd(path: str) -> str:
