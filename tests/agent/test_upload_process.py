@@ -8,60 +8,28 @@ import signal
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from ctrlb_agent import state
 from ctrlb_agent.uploading import spool, upload
 from tests.acceptance.calls import eventually
-from tests.agent.bad_road import BadRoad, Passenger, answer_is_lost, arrives, is_answered, is_lost
-from tests.agent.programs import AGENT, PYTHON, TIMEOUT_S, environment, logged
+from tests.agent.bad_road import BadRoad, Passenger, answer_is_lost, arrives, hangs, is_answered, is_lost
+from tests.agent.programs import AGENT, PYTHON, TIMEOUT_S, logged
 from tests.agent.recorded import DATA
 from tests.agent.transcripts import bodies, settings, stored
+from tests.agent.uploads import Machine
 from tests.laptop import Laptop
 
 START_AND_DIE = (
     "import json, os, sys; sys.path.insert(0, sys.argv[1]); from ctrlb_agent.uploading.upload import start_detached; "
     "start_detached('claude', json.loads(sys.argv[2])); os._exit(0)"
 )
+SOONER = "from ctrlb_agent.uploading import upload; upload.HARD_END_S = 0.3"
 ROUNDS = 30
 MAX_ROUND_S = 0.7
 LARGE_MB = 400
 MAX_MEMORY_KB = 150_000
-
-
-class Machine:
-    """A user's machine: one transcript, and the processes that upload it."""
-
-    def __init__(self, home: Path, laptop: Laptop, road: BadRoad, session: str) -> None:
-        self.transcript = home / "projects" / "-work-app" / f"{session}.jsonl"
-        self.transcript.parent.mkdir(parents=True, exist_ok=True)
-        self.environ = environment(home, CTRLB_AGENT_HOME=os.environ["CTRLB_AGENT_HOME"])
-        self.environ |= {"CTRLB_URL": road.url, "CTRLB_KEY": laptop.key}
-        self.said: list[str] = []
-
-    def hook(self, event: str, **more: Any) -> dict[str, Any]:
-        return {"hook_event_name": event, "transcript_path": str(self.transcript), **more}
-
-    def say(self, text: str) -> bytes:
-        """The line of a message, which is to be in the store in the end."""
-        self.said.append(text)
-        uuid = f"{self.transcript.stem}-{len(self.said)}"
-        line = {"type": "user", "uuid": uuid, "message": {"role": "user", "content": text}}
-        return json.dumps(line).encode() + b"\n"
-
-    def write(self, content: bytes) -> None:
-        with self.transcript.open("ab") as stream:
-            stream.write(content)
-
-    def start(self, event: str, client: str = "claude", **more: Any) -> subprocess.Popen[bytes]:
-        """The process that a hook starts, as a child of this one."""
-        told = json.dumps(self.hook(event, **more))
-        return subprocess.Popen([PYTHON, "-I", "-S", "-c", upload.START, str(AGENT), client, told], env=self.environ)
-
-    def run(self, event: str, **more: Any) -> None:
-        """See that process through."""
-        assert self.start(event, **more).wait(TIMEOUT_S) == 0
 
 
 @pytest.fixture
@@ -109,6 +77,55 @@ def test_other_users_cannot_read_in_the_list_of_processes_what_was_said(
     assert process.wait(TIMEOUT_S) == 0
     assert isinstance(process.args, list)
     assert process.args[-2:] == ["claude", '{"hook_event_name": "Stop"}']
+
+
+def test_a_state_folder_that_is_named_by_a_relative_path_is_the_same_one_for_the_upload(
+    laptop: Laptop, tmp_path: Path, session: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CTRLB_AGENT_HOME", "rel")
+    Path("rel").mkdir()
+    Path("rel/redact.txt").write_text("my-own-[a-z]+\n")
+    with BadRoad(laptop.url) as road:
+        machine = Machine(tmp_path, laptop, road, session)
+        machine.write(machine.say("it is my-own-secret"))
+        for name in ("CTRLB_URL", "CTRLB_KEY"):
+            monkeypatch.setenv(name, machine.environ[name])
+        process = upload.start_detached("claude", machine.hook("Stop"))
+        assert process is not None
+        assert process.wait(TIMEOUT_S) == 0
+    assert bodies(laptop, session) == ["it is [REDACTED]"]
+    assert not Path("rel/rel").exists()
+
+
+@pytest.mark.usefixtures("agent_home")
+def test_a_process_that_hangs_is_ended(laptop: Laptop, tmp_path: Path, session: str) -> None:
+    with BadRoad(laptop.url, then=hangs) as road:
+        machine = Machine(tmp_path, laptop, road, session)
+        machine.write(machine.say("one"))
+        hasty = upload.START.replace("sys.exit", f"{SOONER}; sys.exit")
+        told = json.dumps(machine.hook("Stop"))
+        done = subprocess.run([PYTHON, "-c", hasty, str(AGENT), "claude", told], env=machine.environ, timeout=TIMEOUT_S)
+    assert done.returncode == -signal.SIGALRM
+
+
+def test_a_half_written_file_that_another_process_puts_into_its_place_does_not_matter(
+    agent_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = [Path(state.path("spool", f"{number}.abc.new")) for number in range(2)]
+    for file in left:
+        file.write_bytes(b"half")
+        os.utime(file, (1_000, 1_000))
+    real = os.path.getmtime
+
+    def at_the_same_time(path: str) -> float:
+        written = real(path)
+        Path(path).replace(path[: -len(".new")])
+        return written
+
+    monkeypatch.setattr(os.path, "getmtime", at_the_same_time)
+    upload.remove_half_written(str(left[0].parent))
+    assert not any(file.exists() for file in left)
 
 
 def test_a_process_that_cannot_start_costs_a_line_in_the_log(agent_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctrlb_agent import state
@@ -29,6 +30,8 @@ QUIET_S = 1.0
 SETTLE_S = 5.0
 """After a session's end: how long its transcript is to stand still, and how long that is waited for."""
 POLL_S = 0.05
+HARD_END_S = 180.0
+"""When that process is ended whatever it does: later than a line takes that is begun just before its time is over."""
 HALF_WRITTEN_S = 3_600.0
 """A file that was not put into its place after this time belongs to a process that was killed."""
 SETTLE = "Settle"
@@ -47,6 +50,11 @@ class Report(NamedTuple):
     rows_refused: int
     reason: str
     """Why not everything was uploaded; empty when it was."""
+
+    def __str__(self) -> str:
+        counts = ((self.rows_sent, "sent"), (self.rows_spooled, "kept for later"), (self.rows_refused, "refused"))
+        said = ", ".join(f"{count:,} {what}" for count, what in counts if count) or "none sent"
+        return f"rows: {said}" + (f"; not all, because: {self.reason}" if self.reason else "")
 
 
 def upload(
@@ -137,12 +145,14 @@ def start_detached(client: str, hook: Mapping[str, Any]) -> subprocess.Popen[byt
     }  # not all of it: other users can see a process's arguments, and a hook holds what was said
     folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     try:
+        folder_of_state = state.home()
         return subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", START, folder, client, json.dumps(told)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            cwd=state.home(),
+            cwd=folder_of_state,
+            env={**os.environ, "CTRLB_AGENT_HOME": folder_of_state},
             start_new_session=True,
         )
     except OSError as error:
@@ -153,9 +163,12 @@ def start_detached(client: str, hook: Mapping[str, Any]) -> subprocess.Popen[byt
 def main(arguments: Sequence[str]) -> int:
     """What the detached process does: `<client> <hook as JSON>`. Never raises."""
     import json
+    import signal
 
     from ctrlb_agent.settings import settings_of
 
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, HARD_END_S)
     try:
         client, hook = arguments[0], json.loads(arguments[1])
         settings = settings_of(os.environ)
@@ -190,18 +203,19 @@ def _unfinished(settings: Settings) -> list[Cursor]:
 
     try:
         for folder in ("cursors", "spool"):
-            _remove_half_written(os.path.dirname(state.path(folder, "any")))
+            remove_half_written(os.path.dirname(state.path(folder, "any")))
         return cursor.unfinished(settings)
     except OSError as error:
         state.log(f"upload: what earlier sessions left cannot be told: {reason_of(error)}")
         return []
 
 
-def _remove_half_written(folder: str) -> None:
+def remove_half_written(folder: str) -> None:
     for name in os.listdir(folder):
         file = os.path.join(folder, name)
-        if name.endswith(".new") and time.time() - os.path.getmtime(file) > HALF_WRITTEN_S:
-            os.unlink(file)
+        with suppress(FileNotFoundError):  # another process has put it into its place
+            if name.endswith(".new") and time.time() - os.path.getmtime(file) > HALF_WRITTEN_S:
+                os.unlink(file)
 
 
 def wait_until_quiet(paths: Sequence[str], quiet_s: float, most_s: float) -> None:
