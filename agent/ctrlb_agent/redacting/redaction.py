@@ -105,6 +105,7 @@ def _is_worth_parsing(text: str) -> bool:
     return (
         text.count('"') * LONG_STRING_CHARS < len(text)
         or "\\u00" in text
+        or "\\u2" in text  # an arrow behind a line's number, a frame of a table
         or may_have_private_key(text)
         or may_have_context(text)
         or secret_formats.may_have_known_form(text)
@@ -132,8 +133,8 @@ class _Container:
         self.at_key = is_object
         self.name = name
         """What the next string is a value of: the last key, or the name of the array."""
-        self.variable = ""
-        """In an object: what its member `name` says, of which the member `value` is the value."""
+        self.variable = name if is_object and kind_of(name) else ""
+        """In an object: what its member `name` says, else its own name, of which the member `value` is the value."""
         self.replaced_keys = 0
 
 
@@ -168,7 +169,7 @@ class _JsonText:
     def _step(self, mark: str) -> None:
         top = self._stack[-1]
         if mark in "{[":
-            self._stack.append(_Container(mark == "{", top.name if mark == "[" else ""))
+            self._stack.append(_Container(mark == "{", top.name))
         elif mark in "}]":
             self._stack.pop()
         elif mark == ",":
@@ -185,7 +186,9 @@ class _JsonText:
         if top.is_object:
             if name.lower() in ("name", "key"):
                 top.variable = value
-            elif name.lower() == "value" and top.variable:
+            elif name == "keyName" and value in ("key1", "key2"):
+                top.variable = "access_key"  # of a storage account of Azure
+            elif name.lower() in ("value", "stringvalue", "default") and top.variable:
                 name = top.variable
         elif value.startswith("--") and "=" not in value:
             # An argument that names the next one, as in ["--token", "x"].

@@ -10,43 +10,39 @@ import re
 from typing import NamedTuple
 
 from ctrlb_agent.redacting.secret_formats import replaced
+from ctrlb_agent.redacting.secret_literals import AFTER_WORDS, OPENING, VALUE, literal_span, quoted_span, span_if
 from ctrlb_agent.redacting.secret_names import (
     BOUND,
     KEY,
     LINE,
     LOOSE,
     MAX_JUDGED_CHARS,
-    QUOTED,
     TOKEN,
     UNQUOTED_REFERENCE,
-    is_secret,
     kind_of,
 )
+from ctrlb_agent.redacting.secret_pairs import spans_of_pairs, value_below
 
-MAX_VALUE_CHARS = 8192
 _MAX_NAME_CHARS = 80
 _NAME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
 _NAMED = re.compile(
     r"(?:k(?:ey(?<=[\w.\- ]key)|en(?<=token))|c(?:ret(?<=secret)|redential)|p(?:ass(?:word|wd|phrase|code|key)?|wd)"
     r"|_(?:auth|pat)(?![a-z]))"
-    r"[\w.\-]{0,40}(?P<close>\\{0,15}[\"'`]?\]?)"
-    r"(?:(?P<typed>[ \t]{0,9}\??:[ \t]{0,9}[a-z_&'][\w\[\]<>.|?, ]{0,40}=[ \t]{0,9}(?=[rbuf]{0,2}\\{0,15}[\"'`]))"
+    r"[\w.\-]{0,40}(?P<close>\\{0,15}[\"'`]?(?:\[?[0-9]{0,4}\])?)"
+    r"(?:(?P<typed>(?:[ \t]{0,9}\??:[ \t]{0,9}[a-z_&'][\w\[\]<>.|?, ]{0,40}|[ \t]string[ \t]{0,4})"
+    r"=[ \t]{0,9}(?=[rbuf]{0,2}\\{0,15}[\"'`]))"
     r"|(?P<op>[ \t]{0,20}(?:=>|[:?+]=|={1,3}|!={1,2}|::?)[ \t]{0,20}|>|[ \t](?:is|was)[ \t])"
-    r"|(?P<listed>,[ \t]{0,9}(?=\\{0,15}[\"'])|[ \t]{1,9}value[ \t]{0,9}=[ \t]{0,9}(?=\\{0,15}[\"'])))"
+    r"|(?P<listed>,[ \t]{0,9}(?=\\{0,15}[\"'])|[ \t]{1,9}value[ \t]{0,9}=[ \t]{0,9}(?=\\{0,15}[\"']))"
+    r"|(?P<otherwise>[ \t]{0,4}\)?[ \t]{1,4}(?:\|\||\?\?|or|\?:)[ \t]{1,9}(?=\\{0,15}[\"'`]))"
+    r"|(?P<apart>[ \t]{1,9}(?=@?\\{0,15}[\"']))|(?P<nested>[ \t]{1,9}(?=\{))"
+    r"|(?P<column>[ \t]{0,60}[|│][ \t]{0,9}`?|[ \t]{2,60}|\t|\\{1,15}t))"
 )
 """In lower case: a word that may name a secret, the rest of the name, a closing quote, and what gives it a value.
 
 It begins in the midst of the word, at letters that are rare, which makes it fast.
 """
 _FLAG = re.compile(r"--(?<![\w-]--)([A-Za-z][\w-]{2,60})[ \t]{1,9}(?=[^\s-])")
-_PAIR = re.compile(
-    r"ame(?:\\{0,15}[\"'])?[ \t]{0,9}[:=][ \t]{0,9}(?:\\{0,15}[\"'])?([A-Za-z_][\w.-]{2,60})(?:\\{0,15}[\"'])?,?"
-    r"(?:\s|\\{1,15}n){1,60}(?:\\{0,15}[\"'])?[vV]alue(?:\\{0,15}[\"'])?[ \t]{0,9}[:=][ \t]{0,9}"
-)
-"""An entry of a list of variables: `name: DB_PASSWORD` and then `value: `."""
-_OPENING = re.compile(r"([rRbBuUfF]{0,2})(\\{0,15})(\"\"\"|'''|[\"'`])")
-_VALUE = re.compile(r"[^\s\"'`\\,;&|<>(){}\[\]]{1,16384}")
 _WIDE_VALUE = re.compile(r"[^\s\"'`\\]{1,16384}")
 _LINE_ENDS = re.compile(r"[ \t]{0,200}(?:[ \t](?:#|//|--)[^\n]{0,500})?(?:\r?\n|\Z|\\{1,15}[nr])")
 _LINE_BEGINS = re.compile(
@@ -54,11 +50,17 @@ _LINE_BEGINS = re.compile(
     r"(?:(?:-|\*|#+|//|export|set|ENV|ARG|env)[ \t]+)?"
 )
 _MAX_LINE_BEGINS = 120
+_ROW_BEGINS = re.compile(_LINE_BEGINS.pattern + r"(?:[|│][ \t]*`?)?")
+_ROW_ENDS = ("password", "passwd", "passphrase", "pwd", "pass", "key", "token", "secret", "credential")
+_CELL = re.compile(r"[^\s\"'`\\|│]{1,16384}")
+_CELL_ENDS = re.compile(r"`?[ \t]{0,60}[|│]")
+_SHORT_HASH = re.compile(r"[0-9a-f]{7,12}")
+_APART_BEGINS = re.compile(_LINE_BEGINS.pattern + r"(?:#[ \t]{0,4}define[ \t]{1,9}|[^\n]{0,80}[{;][ \t]{0,4}:?|:)?")
+_SPOKEN_OF = ("token", "tokens", "secret", "secrets", "key", "keys", "credential", "credentials", "pass")
 _NEW_LINE = re.compile(r"\n|\\{1,15}[nr]")
 _SETTINGS_BEFORE = re.compile(r"[A-Za-z_]{2,30}=[^\s,;()]{1,60}[ \t]\Z")
 
 
-_AFTER_WORDS = ".:!?*_"
 _AFTER_STRINGS = ") ,;]}+.:%"
 
 
@@ -87,7 +89,7 @@ def may_name_a_secret(text: str, lower: str) -> bool:
     return (
         any(kind_of(_named(text, found).name) for found in _NAMED.finditer(lower))
         or ("--" in text and any(kind_of(found[1]) for found in _FLAG.finditer(text)))
-        or ("alue" in text and any(kind_of(found[1]) for found in _PAIR.finditer(text)))
+        or ("alue" in text and bool(spans_of_pairs(text)))
     )
 
 
@@ -100,9 +102,12 @@ def without_named(text: str) -> str:
         if span:
             spans.append(span)
             done = span[1]
-    for word, pattern in (("--", _FLAG), ("alue", _PAIR)):
-        literals = pattern.finditer(text) if word in text else ()
-        spans += [span for found in literals if (span := _literal_span(text, found.end(), found[1]))]
+    for flag in _FLAG.finditer(text) if "--" in text else ():
+        kind = kind_of(flag[1])
+        span = literal_span(text, flag.end(), kind) if kind else None
+        spans += [span] if span else []
+    if "alue" in text:
+        spans += spans_of_pairs(text)
     return replaced(text, spans)
 
 
@@ -111,8 +116,12 @@ def _span(text: str, found: re.Match[str]) -> tuple[int, int] | None:
     kind = kind_of(named.name)
     if kind is None:
         return None
-    opening = _OPENING.match(text, found.end())
+    if found["column"]:
+        return _column_span(text, found, named, kind)
+    opening = OPENING.match(text, found.end())
     if opening:
+        if found["apart"] and not _is_apart(text, named):
+            return None
         if found["listed"] and found["listed"][0] == "," and not _is_listed(named):
             return None
         if not named.closed and _is_closing(text, named.starts, opening):
@@ -120,7 +129,11 @@ def _span(text: str, found: re.Match[str]) -> tuple[int, int] | None:
         compared = named.operator in ("==", "===", "!=", "!==", "+=")
         if compared and kind == TOKEN:
             kind = KEY
-        return _quoted_span(text, opening, kind, is_variable=_is_variable(named))
+        return quoted_span(text, opening, kind, is_variable=_is_variable(named))
+    if named.operator in (":", "=") or (found["nested"] and named.closed):
+        below = value_below(text, found.end())
+        if below:
+            return literal_span(text, below, kind, LINE)
     if named.operator in ("", "==", "===", "!=", "!==", "+=", "::"):
         return None
     return _unquoted_span(text, found.end(), named, kind)
@@ -150,18 +163,6 @@ def _whole_name(text: str, starts: int, stop: int) -> str:
     return "_".join([*before[-1:], text[starts:stop]])
 
 
-def _quoted_span(text: str, opening: re.Match[str], kind: str, *, is_variable: bool = False) -> tuple[int, int] | None:
-    prefix, slashes, quote = opening.groups()
-    end = _closing(text, opening.end(), slashes, quote)
-    if end is None:
-        return None
-    value = text[opening.end() : end]
-    if "f" in prefix.lower() and "{" in value:
-        return None
-    secret = is_secret(kind, value, QUOTED) or (is_variable and value.isalpha() and is_secret(kind, value, BOUND))
-    return (opening.end(), end) if secret else None
-
-
 def _is_closing(text: str, starts: int, opening: re.Match[str]) -> bool:
     """Whether the quote ends a string that the name is in, as a prompt: `input("Password: ")`."""
     if text[opening.end() : opening.end() + 1] not in _AFTER_STRINGS:
@@ -171,34 +172,11 @@ def _is_closing(text: str, starts: int, opening: re.Match[str]) -> bool:
     return len(re.findall(rf"(?<!\\){re.escape(opening[2] + opening[3])}", line)) % 2 == 1
 
 
-def _closing(text: str, start: int, slashes: str, quote: str) -> int | None:
-    """Where the string ends that began before `start`. One that the text's end cuts off ends there."""
-    limit = min(len(text), start + MAX_VALUE_CHARS)
-    at = start
-    while True:
-        at = text.find(quote, at, limit)
-        if at < 0:
-            cut = limit == len(text) and "\n" not in text[start:limit]
-            return limit if cut and limit > start else None
-        run = _backslashes_before(text, at, start)
-        if (run % 2 == 0) if not slashes else (run == len(slashes)):
-            end = at - len(slashes)
-            return end if len(quote) > 1 or "\n" not in text[start:end] else None
-        at += len(quote)
-
-
-def _backslashes_before(text: str, at: int, start: int) -> int:
-    first = at
-    while first > start and text[first - 1] == "\\":
-        first -= 1
-    return at - first
-
-
 def _unquoted_span(text: str, start: int, named: Named, kind: str) -> tuple[int, int] | None:
     if named.operator == ">":
-        value = _VALUE.match(text, start)
+        value = VALUE.match(text, start)
         marked = named.before == "<" and value and text.startswith("</", value.end())
-        return _span_if(value, kind, BOUND) if marked else None
+        return span_if(value, kind, BOUND) if marked else None
     if UNQUOTED_REFERENCE.match(text, start):
         return None
     line_begins = _begins_line(text, named.starts)
@@ -207,26 +185,18 @@ def _unquoted_span(text: str, start: int, named: Named, kind: str) -> tuple[int,
     if wide and line_begins and _LINE_ENDS.match(text, wide.end()) and wide[0][-1] not in ",;{":
         if named.spaced and named.operator == "=" and wide[0].isalpha():
             return None
-        return _span_if(wide, kind, BOUND if _is_setting(named) or _is_variable(named) else LINE)
+        return span_if(wide, kind, BOUND if _is_setting(named) or _is_variable(named) else LINE)
     if wide and line_begins and _is_variable(named):
-        return _span_if(wide, kind, BOUND)
-    value = _VALUE.match(text, start, stop)
+        return span_if(wide, kind, BOUND)
+    value = VALUE.match(text, start, stop)
     if value is None:
         return None
     if _is_variable(named) or _is_bound(text, named, value.end()):
-        return _span_if(value, kind, BOUND)
+        return span_if(value, kind, BOUND)
     if text[value.end() : value.end() + 1] in ("(", "[", "{", "<") and value.end() < len(text):
         return None
-    span = _span_if(value, kind, LOOSE)
-    return (start, start + len(text[start : span[1]].rstrip(_AFTER_WORDS))) if span else None
-
-
-def _span_if(value: re.Match[str] | None, kind: str, written: str) -> tuple[int, int] | None:
-    """Where the value is, of which the match may be the beginning only."""
-    if value is None or not is_secret(kind, value[0].rstrip(_AFTER_WORDS) if written == LOOSE else value[0], written):
-        return None
-    whole = value.re.match(value.string, value.start())
-    return whole.span() if whole else None
+    span = span_if(value, kind, LOOSE)
+    return (start, start + len(text[start : span[1]].rstrip(AFTER_WORDS))) if span else None
 
 
 def _is_variable(named: Named) -> bool:
@@ -243,6 +213,26 @@ def _is_setting(named: Named) -> bool:
 def _is_listed(named: Named) -> bool:
     """`"--token", "x"` or `"API_KEY", "x"`: an argument, or a variable, and then its value."""
     return named.closed and (named.name.startswith("--") or named.name.upper() == named.name)
+
+
+def _column_span(text: str, found: re.Match[str], named: Named, kind: str) -> tuple[int, int] | None:
+    """The value in a table, alone in the column beside the name's, which is the first."""
+    left = _line_before(text, named.starts)
+    if left is None or not _ROW_BEGINS.fullmatch(left) or not named.name.lower().rstrip("s").endswith(_ROW_ENDS):
+        return None
+    value = _CELL.match(text, found.end(), found.end() + MAX_JUDGED_CHARS)
+    ended = _CELL_ENDS if found["column"].strip(" \t`") in ("|", "│") else _LINE_ENDS
+    if value is None or not ended.match(text, value.end()) or _SHORT_HASH.fullmatch(value[0]):
+        return None
+    return span_if(value, kind, LOOSE)
+
+
+def _is_apart(text: str, named: Named) -> bool:
+    """`#define API_KEY "…"`, `password '…'`: what only follows a name at a line's beginning."""
+    left = _line_before(text, named.starts)
+    if left is None or not _APART_BEGINS.fullmatch(left) or named.closed:
+        return False
+    return "define" in left or named.before == ":" or named.name.lower() not in _SPOKEN_OF
 
 
 def _is_bound(text: str, named: Named, end: int) -> bool:
@@ -262,20 +252,11 @@ def _is_bound(text: str, named: Named, end: int) -> bool:
 
 
 def _begins_line(text: str, at: int) -> bool:
-    left = text[max(0, at - _MAX_LINE_BEGINS) : at]
-    line = _NEW_LINE.split(left)[-1]
-    return (len(line) < _MAX_LINE_BEGINS or at <= _MAX_LINE_BEGINS) and _LINE_BEGINS.fullmatch(line) is not None
+    line = _line_before(text, at)
+    return line is not None and _LINE_BEGINS.fullmatch(line) is not None
 
 
-def _literal_span(text: str, start: int, name: str) -> tuple[int, int] | None:
-    """The value of a flag or of a pair's name, at `start`, which is a literal or a reference."""
-    kind = kind_of(name)
-    if kind is None:
-        return None
-    opening = _OPENING.match(text, start)
-    if opening:
-        return _quoted_span(text, opening, kind)
-    value = _VALUE.match(text, start)
-    if value is None or (value[0].isupper() and value[0].replace("_", "").isalpha()):
-        return None
-    return _span_if(value, kind, BOUND)
+def _line_before(text: str, at: int) -> str | None:
+    """What stands in the line before the place; None when that is long."""
+    line = _NEW_LINE.split(text[max(0, at - _MAX_LINE_BEGINS) : at])[-1]
+    return line if len(line) < _MAX_LINE_BEGINS or at <= _MAX_LINE_BEGINS else None

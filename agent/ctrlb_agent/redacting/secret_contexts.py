@@ -46,7 +46,7 @@ _IDENTIFIED_BY = re.compile(
     r"(?i:identified(?:[ \t]{1,4}with[ \t]{1,4}[\w'\"]{1,40})?[ \t]{1,4}by)[ \t]{1,4}(?i:password[ \t]{1,4})?"
     + _SQL_STRING
 )
-_SQL_PASSWORD = re.compile(r"(?:PASSWORD|password)(?:[ \t]{0,4}\([ \t]{0,4}|[ \t]{1,4})" + _SQL_STRING)
+_SQL_PASSWORD = re.compile(r"(?:PASSWORD[ \t]{0,4}\([ \t]{0,4}|(?:PASSWORD|password)[ \t]{1,4})" + _SQL_STRING)
 _SQL_BEFORE = re.compile(r"(?i)\b(?:create|alter|set|grant|user|role|login|with|encrypted)\b")
 _SQL_CHARS = 300
 _COMMANDS = (

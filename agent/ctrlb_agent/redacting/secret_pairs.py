@@ -1,0 +1,68 @@
+"""Finds values that stand apart from the name of the secret: `name: DB_PASSWORD` and `value: x` below, or in a table
+of the name's own, as `"password": {"type": "string", "value": "x"}`.
+
+Lines may be numbered, quoted, found by grep or in a diff, and divided by the two characters backslash and n.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ctrlb_agent.redacting.secret_literals import literal_span
+from ctrlb_agent.redacting.secret_names import BOUND, LINE, TOKEN, kind_of
+
+MAX_BETWEEN = 4
+"""So many other members may stand between a name and its value."""
+
+_QUOTE = r"(?:\\{0,15}[\"'])?"
+_BLANKS = r"(?:[ \t]|\\{1,15}t){0,60}"
+_NAME = re.compile(
+    rf"(?P<by>ame|[kK]ey){_QUOTE}[ \t]{{0,9}}[:=][ \t]{{0,9}}{_QUOTE}(?P<name>[A-Za-z_/][\w./-]{{2,80}}){_QUOTE}"
+)
+_GAP = re.compile(
+    r"[ \t]{0,60}[{,]?[ \t]{0,60}(?:\r?\n|\\{1,15}n){1,60}(?:[\w./-]{1,80}[:-][0-9]{1,6}[:-])?"
+    rf"{_BLANKS}(?:[0-9]{{1,6}}[\t→:|]|[0-9]{{1,6}}\\{{1,15}}t)?{_BLANKS}[>+-]?{_BLANKS}"
+    r"|[ \t]{0,60}[{,][ \t]{0,60}"
+)
+"""The end of a member and what stands before the next one."""
+_VALUE_KEY = re.compile(rf"{_QUOTE}(?:[vV]alue|stringValue|default){_QUOTE}[ \t]{{0,9}}[:=][ \t]{{0,9}}(?=[^\s{{])")
+_OTHER = re.compile(
+    rf"{_QUOTE}(?!name|key)[A-Za-z][\w-]{{0,40}}{_QUOTE}[ \t]{{0,9}}[:=][ \t]{{0,9}}"
+    r"(?:\\{0,15}[\"'][^\"'\\\n]{0,100}\\{0,15}[\"']|[^\s,{}\[\]\"'\\]{1,100})"
+)
+
+
+def spans_of_pairs(text: str) -> list[tuple[int, int]]:
+    """The values of entries that say their name, and then their value."""
+    spans = []
+    for found in _NAME.finditer(text):
+        kind = _kind(text, found)
+        start = value_below(text, found.end()) if kind else None
+        written = BOUND if found["name"].isupper() else LINE
+        span = literal_span(text, start, kind, written) if kind and start else None
+        spans += [span] if span else []
+    return spans
+
+
+def value_below(text: str, at: int) -> int | None:
+    """Where the value of a member `value` or `default` begins, which is among the next few."""
+    for _ in range(MAX_BETWEEN):
+        gap = _GAP.match(text, at)
+        if gap is None:
+            return None
+        key = _VALUE_KEY.match(text, gap.end())
+        if key:
+            return key.end()
+        other = _OTHER.match(text, gap.end())
+        if other is None:
+            return None
+        at = other.end()
+    return None
+
+
+def _kind(text: str, found: re.Match[str]) -> str | None:
+    name = found["name"]
+    if found["by"] == "ame":
+        is_of_azure = text.endswith("keyN", 0, found.start()) and name in ("key1", "key2")
+        return TOKEN if is_of_azure else kind_of(name)
+    return kind_of(name) if name == name.upper() else None
