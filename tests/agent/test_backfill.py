@@ -174,6 +174,16 @@ def test_a_row_on_which_the_server_fails_costs_that_row_only_and_is_sent_the_nex
     assert_all_is_stored(fresh, home)
 
 
+@pytest.mark.parametrize("options", [[], ["--dry-run"], ["--project", "/work"]], ids=str)
+def test_what_is_no_file_among_the_transcripts_is_passed_over(laptop: Laptop, home: Path, options: list[str]) -> None:
+    project = home / ".claude" / "projects" / "-work-app"
+    os.mkfifo(project / "pipe.jsonl")
+    os.mkfifo(next(home.glob(".codex/sessions/*/*/*")) / "rollout-pipe.jsonl")
+    (project / "device.jsonl").symlink_to("/dev/zero")
+    (project / "folder.jsonl").mkdir()
+    assert run(home, laptop.url, laptop.key, *options).returncode == 0
+
+
 def test_what_was_refused_is_said(laptop: Laptop, home: Path) -> None:
     def belongs_to_another(request: Passenger) -> None:
         request.say(403, b'{"error": "row 0: session_id x belongs to another user; nothing was written"}')

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from ctrlb_agent import state
 from ctrlb_agent.uploading import sending, spool, upload
 from ctrlb_agent.uploading.upload import Report
 from tests.agent.bad_road import (
@@ -220,15 +219,3 @@ def test_a_proxy_that_takes_less_gets_less(laptop: Laptop, transcript: Path) -> 
     *rows, last = bodies(laptop, transcript.stem)
     assert rows == [str(number) * 300 for number in range(8)]
     assert last.endswith(f"x… [cut by ctrlb-agent: {5_000 - last.count('x'):,} more characters]")
-
-
-def test_a_broken_entry_of_the_spool_keeps_no_other_back(laptop: Laptop, transcript: Path) -> None:
-    add(transcript, *numbered(3))
-    with BadRoad(laptop.url, is_lost, is_lost) as road:
-        uploaded(laptop, transcript, url=road.url)
-        broken = Path(state.path("spool", "000000000000.batch"))
-        [entry] = spool.waiting(settings(laptop, road.url))
-        broken.write_bytes(Path(entry).read_bytes()[:-4])
-        road.mishaps = []
-        assert uploaded(laptop, transcript, url=road.url) == Report(3, 0, 0, "")
-    assert "spool: set 000000000000.batch aside" in log()

@@ -6,6 +6,7 @@ It can be broken off at any time, and goes on where it was when it is run again.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import time
 from contextlib import suppress
@@ -13,6 +14,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from ctrlb_agent.command_line.place import reached
 from ctrlb_agent.uploading import cursor
+from ctrlb_agent.uploading.files import opened
 from ctrlb_agent.uploading.transcript import first_cwd, new_rows, parser_of
 from ctrlb_agent.uploading.transfer import Transfer
 from ctrlb_agent.uploading.upload import reason_of, subagents_of
@@ -105,7 +107,9 @@ def found(clients: Iterable[str]) -> Iterator[Session]:
     for client in clients:
         for path in _claude_paths() if client == "claude" else _codex_paths():
             with suppress(OSError):  # gone meanwhile
-                yield Session(os.path.getmtime(path), path, client)
+                about = os.stat(path)
+                if stat.S_ISREG(about.st_mode):
+                    yield Session(about.st_mtime, path, client)
 
 
 def shown(size: float) -> str:
@@ -209,7 +213,7 @@ def _counted(sessions: Sequence[Session], settings: Settings, progress: Progress
     files = 0
     for session in sessions:
         before = progress.rows
-        with suppress(FileNotFoundError), open(session.path, "rb") as stream:
+        with suppress(FileNotFoundError), opened(session.path) as stream:
             known = cursor.load(cursor.file_of(session.path, settings))
             place = cursor.resumed(stream, known or cursor.fresh(session.path, session.client, settings))
             offset = place.offset

@@ -14,6 +14,8 @@ MAX_BYTES = 4_000_000
 """Of a request before compression; the server takes 4 MiB (4,194,304)."""
 BRACKETS = len(b"[]")
 CUT_TEXTS = ("body", "command")
+KINDS = {"session_id": str, "seq": int, "block_idx": int, **dict.fromkeys(CUT_TEXTS, str)}
+"""Of the columns that are looked at here."""
 CUT_MARK = "… [cut by ctrlb-agent: {} more characters]"
 
 Mark = TypeVar("Mark")
@@ -50,11 +52,16 @@ def row_of(columns: dict[str, Any], max_bytes: int = MAX_BYTES - BRACKETS) -> Ro
 
 
 def rows_in(body: bytes) -> list[Row]:
-    """The rows of a request's body. Raises ValueError when it is none."""
-    rows = json.loads(body)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError("holds no list of rows")
-    return [row_of(row) for row in rows]
+    """The rows of a request's body. Raises ValueError when it is none, and Unwritable."""
+    try:
+        rows = json.loads(body)
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise ValueError("holds no list of rows")
+        if any(not isinstance(row.get(name, kind()), kind) for row in rows for name, kind in KINDS.items()):
+            raise ValueError("holds rows with columns of another kind")
+        return [row_of(row) for row in rows]
+    except RecursionError:
+        raise ValueError("is nested too deep") from None
 
 
 def body_of(rows: Sequence[Row]) -> bytes:

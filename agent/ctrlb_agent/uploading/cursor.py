@@ -25,6 +25,8 @@ MAX_LINE_BYTES = 64 << 20
 PIECE_BYTES = 1 << 20
 PRINT_BYTES = 1_024
 """How much of the beginning, and of what was read last, tells whether it is still the same file."""
+MAX_OFFSET = 1 << 50
+MAX_MEMORY_LEVELS = 10
 KEPT_AFTER_FILE_GONE_S = 90 * 86_400
 
 
@@ -32,6 +34,7 @@ class Cursor(NamedTuple):
     """What is on file about one transcript, for one server and dataset."""
 
     path: str
+    """As the first that spoke of it did: its name says which session it is, also where it is a link."""
     client: str
     url: str
     dataset: str
@@ -44,6 +47,13 @@ class Cursor(NamedTuple):
     inode: int
     head: str
     tail: str
+
+
+KINDS = {
+    **dict.fromkeys(("path", "client", "url", "dataset", "head", "tail"), str),
+    **dict.fromkeys(("offset", "number", "inode"), int),
+    "memory": dict,
+}
 
 
 class Line(NamedTuple):
@@ -77,7 +87,7 @@ def lock_of(file: str) -> str:
 
 def fresh(path: str, client: str, settings: Settings) -> Cursor:
     """The cursor of a transcript of which nothing was read."""
-    return Cursor(os.path.realpath(path), client, settings.url, settings.dataset, 0, 0, {}, 0, "", "")
+    return Cursor(os.path.abspath(path), client, settings.url, settings.dataset, 0, 0, {}, 0, "", "")
 
 
 def load(file: str) -> Cursor | None:
@@ -86,10 +96,20 @@ def load(file: str) -> Cursor | None:
     if kept is None or kept.keys() != set(Cursor._fields):
         return None
     cursor = Cursor(**kept)
-    for name, kind in (("offset", int), ("number", int), ("memory", dict), ("path", str), ("client", str)):
-        if not isinstance(getattr(cursor, name), kind):
+    for name, kind in KINDS.items():
+        if type(getattr(cursor, name)) is not kind:
             return None
-    return cursor if cursor.offset >= 0 and cursor.number >= 0 else None
+    if "\0" in cursor.path or not 0 <= cursor.offset <= MAX_OFFSET or not 0 <= cursor.number <= MAX_OFFSET:
+        return None
+    return cursor if _is_within(MAX_MEMORY_LEVELS, cursor.memory) else None
+
+
+def _is_within(levels: int, value: Any) -> bool:
+    """Whether no more objects and lists are within each other."""
+    if not isinstance(value, (dict, list)):
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return levels > 0 and all(_is_within(levels - 1, one) for one in inner)
 
 
 def save(file: str, cursor: Cursor) -> None:

@@ -12,12 +12,15 @@ import errno
 import gzip
 import json
 import os
+import re
 import time
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ctrlb_agent import state
 from ctrlb_agent.json_values import object_in
+from ctrlb_agent.uploading.files import NotAFile, opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,6 +42,7 @@ MAX_WAIT_S = 6 * 3_600.0
 """How long such an entry waits after more failures than that, and at most: so it is tried some 70 times."""
 LOCK_WAIT_S = 5.0
 ENDING = ".batch"
+_NAME = re.compile(r"[0-9]{1,18}\.batch")
 
 
 class Broken(Exception):
@@ -106,7 +110,7 @@ def _put(settings: Settings, body: bytes, rows: int, failures: int, most_bytes: 
         names = _names()
         if size_bytes() + len(content) > most_bytes:
             return None
-        number = int(names[-1].partition(".")[0]) + 1 if names else 1
+        number = _number(names[-1]) + 1 if names else 1
         file = _file(f"{number:012}{ENDING}")
         state.write_bytes(file, content)
         _make_durable(file)
@@ -131,6 +135,8 @@ def waiting(settings: Settings) -> list[str]:
                 state.log(f"spool: removed {name}, which waited 90 days for a server that is no longer set up")
         except Broken as broken:
             set_aside(file, str(broken))
+        except (IsADirectoryError, NotAFile) as other:
+            set_aside(file, str(other.strerror))
         except OSError:  # another process has just sent it
             continue
     return found
@@ -138,7 +144,7 @@ def waiting(settings: Settings) -> list[str]:
 
 def read(file: str) -> Entry:
     """The entry. Raises Broken, and OSError when it is gone."""
-    with open(file, "rb") as stream:
+    with opened(file) as stream:
         about = _about(stream.readline())
         compressed = stream.read()
         put_s = os.fstat(stream.fileno()).st_mtime
@@ -158,10 +164,12 @@ def set_aside(file: str, reason: str) -> None:
     name = os.path.basename(file)
     state.log(f"spool: set {name} aside: {reason}")
     kept = state.path("spool", "broken", name)
-    os.replace(file, kept)
     folder = os.path.dirname(kept)
+    with suppress(OSError):  # another process has done it
+        os.replace(file, kept)
     for old in sorted(os.listdir(folder))[:-MAX_SET_ASIDE]:
-        os.unlink(os.path.join(folder, old))
+        with suppress(OSError):  # a folder that somebody put there
+            os.unlink(os.path.join(folder, old))
 
 
 def number_in(about: Mapping[str, object], name: str) -> float:
@@ -172,7 +180,11 @@ def number_in(about: Mapping[str, object], name: str) -> float:
 
 def _names() -> list[str]:
     folder = os.path.dirname(_file("any"))
-    return sorted(name for name in os.listdir(folder) if name.endswith(ENDING) and name[: -len(ENDING)].isdigit())
+    return sorted((name for name in os.listdir(folder) if _NAME.fullmatch(name)), key=_number)
+
+
+def _number(name: str) -> int:
+    return int(name.partition(".")[0])
 
 
 def _file(name: str) -> str:
@@ -180,7 +192,7 @@ def _file(name: str) -> str:
 
 
 def _is_for(file: str, settings: Settings) -> bool:
-    with open(file, "rb") as stream:
+    with opened(file) as stream:
         about = _about(stream.readline(1 << 16))
     return (about.get("url"), about.get("dataset")) == (settings.url, settings.dataset)
 

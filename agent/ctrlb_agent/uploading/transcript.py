@@ -19,6 +19,7 @@ from ctrlb_agent.sessions.identity import identity_of_session
 from ctrlb_agent.transcripts.rows import About, row
 from ctrlb_agent.uploading import cursor
 from ctrlb_agent.uploading.batches import Row, Unwritable, row_of
+from ctrlb_agent.uploading.files import opened
 from ctrlb_agent.uploading.long_texts import redacted_row
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def about_of(path: str, parser: Parser) -> About:
 
 def first_cwd(path: str) -> str:
     """The working directory that the transcript names first; empty when its first lines name none."""
-    with open(path, "rb") as stream:
+    with opened(path) as stream:
         for _ in range(LINES_BEFORE_CWD):
             line = object_of(parsed(stream.readline(MAX_CWD_LINE_BYTES)))
             found = text_of(line.get("cwd")) or text_of(object_of(line.get("payload")).get("cwd"))

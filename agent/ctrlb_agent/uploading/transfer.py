@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING
 from ctrlb_agent import state
 from ctrlb_agent.uploading import cursor, spool
 from ctrlb_agent.uploading.batches import Row, Unwritable, batches, body_of, rows_in
+from ctrlb_agent.uploading.files import opened
 from ctrlb_agent.uploading.sending import OUT_OF_TIME, Sender, Sent, halves
 from ctrlb_agent.uploading.transcript import new_rows
 
@@ -95,7 +96,7 @@ class Transfer:
             return
         for _ in range(MAX_ROUNDS):
             try:
-                with state.locked(cursor.lock_of(kept), 0), open(path, "rb") as stream:
+                with state.locked(cursor.lock_of(kept), 0), opened(path) as stream:
                     goes_on = self._new_lines(path, stream, kept)
                     seen = stream.seek(0, os.SEEK_CUR)
             except state.Busy:
@@ -150,7 +151,7 @@ class Transfer:
             return True
         cursor.save(kept, place)  # rows that are sent where no cursor can be kept would be sent again and again
         has_rows = place.offset > 0
-        for rows, mark in batches(new_rows(path, stream, place, self._parser, self._is_over)):
+        for rows, mark in batches(new_rows(place.path, stream, place, self._parser, self._is_over)):
             has_rows = has_rows or bool(rows)
             if not self._dealt_with(rows):
                 return False

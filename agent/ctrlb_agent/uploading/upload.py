@@ -247,8 +247,10 @@ def _size_of(path: str) -> int:
 
 
 def _ends_in_half_a_line(path: str) -> bool:
+    from ctrlb_agent.uploading.files import opened
+
     try:
-        with open(path, "rb") as stream:
+        with opened(path) as stream:
             stream.seek(-1, os.SEEK_END)
             return stream.read(1) != b"\n"
     except OSError:  # gone, or empty
