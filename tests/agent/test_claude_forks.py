@@ -1,6 +1,7 @@
 """Forks of Claude Code's sessions: their rows are uploaded once, and name the session that they came from."""
 
 import json
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -94,3 +95,22 @@ def test_a_folder_of_broken_files_has_no_fork(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").mkdir()
     (tmp_path / "e.jsonl").symlink_to(tmp_path / "gone.jsonl")
     assert [first_memory(str(tmp_path / f"{name}.jsonl")) for name in "abc"] == [{}, {}, {}]
+
+
+def test_a_line_that_is_too_long_is_passed_over_and_not_held_whole(project: Path) -> None:
+    path = project / f"{session_of('transcript-fork.jsonl')}.jsonl"
+    content = path.read_bytes()
+    with path.open("wb") as stream:
+        stream.write(b'{"type": "blob", "text": "')
+        for _ in range(40):
+            stream.write(b"x" * 1_000_000)
+        stream.write(b'"}\n' + content)
+    tracemalloc.start()
+    try:
+        memory = first_memory(str(path))
+        most_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    parent = session_of("transcript-forked.jsonl")
+    assert (memory["parent"], memory["copied_lines"]) == (parent, COPIED["transcript-fork.jsonl"] + 1)
+    assert most_bytes < 35_000_000

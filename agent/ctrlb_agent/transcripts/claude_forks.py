@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ctrlb_agent.json_values import object_in, text_of
 from ctrlb_agent.transcripts.rows import number_of, time_us
@@ -15,6 +15,8 @@ MAX_FILES = 200
 """Transcripts of a project that are searched for the parent, those that were written last first."""
 MAX_SEARCHED_BYTES = 512 << 20
 MAX_LINES = 500_000
+MAX_LINE_BYTES = 8 << 20
+"""Of a longer line no message is looked for."""
 MAX_HEAD_LINES = 1_000
 """Within which a transcript has its first message."""
 
@@ -136,12 +138,22 @@ _TIMED = (*_MESSAGES, "queue-operation", "api-request")
 def _lines(path: str, most: int) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """The file's first objects: the line's number, its uuid if it is a message (else an empty text), and the object."""
     with open(path, "rb") as stream:
-        for number, content in enumerate(stream, 1):
-            if number > most:
+        for number in range(1, most + 1):
+            content = _whole_line(stream)
+            if not content:
                 return
             line = object_in(content)
             if line is not None:
                 yield number, _text(line, "uuid") if line.get("type") in _MESSAGES else "", line
+
+
+def _whole_line(stream: IO[bytes]) -> bytes:
+    """The next line; of one that is too long its beginning, which is no JSON; nothing at the end of the file."""
+    content = stream.readline(MAX_LINE_BYTES)
+    last = content
+    while len(last) == MAX_LINE_BYTES and not last.endswith(b"\n"):
+        last = stream.readline(MAX_LINE_BYTES)
+    return content
 
 
 def _text(line: dict[str, Any], name: str) -> str:
