@@ -133,6 +133,7 @@ def test_what_is_no_file_among_the_transcripts_blocks_nobody(
 
 CURSORS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "memory": lambda kept: {**kept, "memory": 5},
+    "within-memory": lambda kept: {**kept, "memory": {"blocks": "three"}},
     "deep-memory": lambda kept: {**kept, "memory": {"blocks": 3, "more": deep(900)}},
     "offset": lambda kept: {**kept, "offset": 10**30},
     "text-offset": lambda kept: {**kept, "offset": "1"},

@@ -141,13 +141,24 @@ class LineReader:
             self.skipped.append(line.number)
             return []
         try:
-            found = self._parser.rows_of(line.value, line.number, self._about, self.memory)
+            found = self._parsed(line.value, line.number)
             give_up_s = time.monotonic() + MAX_LINE_S
             return [self._row(columns, line, time.monotonic() > give_up_s) for columns in found]
         except Unwritable as unwritable:
             return [self._unread(line, str(unwritable))]
         except Exception as error:  # a bug of ours on a line that nobody foresaw costs this line only
             return [self._unread(line, f"of a mistake of ours, {type(error).__name__}")]
+
+    def _parsed(self, value: dict[str, Any], number: int) -> list[dict[str, Any]]:
+        """The line's rows. A memory that was damaged on disk is given up if the line can be read without it."""
+        try:
+            return self._parser.rows_of(value, number, self._about, self.memory)
+        except Exception:
+            memory: dict[str, Any] = {}
+            found = self._parser.rows_of(value, number, self._about, memory)
+        state.log(f"upload: what was known of session {self._about.session_id} before line {number} is of no use")
+        self.memory = memory
+        return found
 
     def _row(self, columns: dict[str, Any], line: Line, is_late: bool) -> Row:
         if is_late:
