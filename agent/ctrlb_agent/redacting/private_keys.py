@@ -12,6 +12,8 @@ from ctrlb_agent.redacting.secret_formats import replaced
 MAX_KEY_CHARS = 65536
 """A block's length that no private key reaches, with what escapes and indents add to it."""
 MIN_LINE_CHARS = 16
+MAX_LINE_CHARS = 4096
+MAX_PREFIX_CHARS = 100
 _MAX_LINES = 1000
 
 _BEGIN = re.compile(
@@ -22,12 +24,17 @@ _END = re.compile(
 )
 _PUTTY = re.compile(r"Private-Lines: [0-9]{1,4}")
 _LINE = re.compile(
-    r"(?:\s|\\{1,15}[nrt]|[\"'`+,>|#*→]|[0-9]{1,6}[→\t:|]|\\(?=\n)|-(?= )){0,80}"
+    r"(?:[\w./-]{1,80}[:-][0-9]{1,6}[:-](?=[A-Za-z0-9+/]{16})"
+    r"|\s|\\{1,15}[nrt]|[\"'`+,>|#*→]|[0-9]{1,6}[→\t:|]|\\(?=\n)|-(?= )){0,80}"
     r"(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset): [^\n\\]{0,200}|[A-Za-z0-9+/]{16,8192}={0,3})"
 )
 """What divides lines, and then a line of base64, or of a header as `DEK-Info`."""
 _RUN = re.compile(r"[A-Za-z0-9+/]{40}")
-_LAST_LINE = re.compile(r"(?:[ \t]{0,40}[A-Za-z0-9+/]{1,100}={0,3}(?:[ \t]{0,9}\r?\n|(?:\\{1,15}[nr]){1,2}))\Z")
+_LINE_END_BACK = re.compile(
+    rf"(?:[^\n\\]|t\\{{1,15}}){{0,{MAX_PREFIX_CHARS}}}?(?:\n\r?[ \t]{{0,9}}|(?:[nr]\\{{1,15}}){{1,2}})"
+)
+"""Backwards: what stands before a line's base64, as its number, and the end of the line above."""
+_BASE64_BACK = re.compile(r"={0,3}[A-Za-z0-9+/]+")
 
 
 def without_private_keys(text: str) -> str:
@@ -75,9 +82,24 @@ def _start_of_lines(text: str, end: int) -> int:
     """Where the lines of base64 begin that end at `end`."""
     at = end
     for _ in range(_MAX_LINES):
-        window = max(0, at - 300)
-        line = _LAST_LINE.search(text, window, at)
-        if line is None or (at != end and len(line[0].strip()) < MIN_LINE_CHARS):
+        begins = _line_before(text, at, 1 if at == end else MIN_LINE_CHARS)
+        if begins is None:
             break
-        at = line.start()
+        at = begins
     return at if _RUN.search(text, at, end) else end
+
+
+def _line_before(text: str, at: int, min_chars: int) -> int | None:
+    """Where the base64 of the line begins after which `at` is, or the mark of a line that begins there."""
+    behind = _LINE_END_BACK.match(text[max(0, at - MAX_PREFIX_CHARS - 40) : at][::-1])
+    if behind is None:
+        return None
+    stop = at - behind.end()
+    backwards = text[max(0, stop - MAX_LINE_CHARS) : stop][::-1]
+    line = _BASE64_BACK.match(backwards)
+    if line is None:
+        return None
+    start = stop - line.end()
+    if start and text[start - 1] == "\\" and text[start] in "nrt":
+        start += 1  # the end of the line before, in a string
+    return start if stop - start >= min_chars else None

@@ -54,6 +54,8 @@ _ROW_BEGINS = re.compile(_LINE_BEGINS.pattern + r"(?:[|│][ \t]*`?)?")
 _ROW_ENDS = ("password", "passwd", "passphrase", "pwd", "pass", "key", "token", "secret", "credential")
 _CELL = re.compile(r"[^\s\"'`\\|│]{1,16384}")
 _CELL_ENDS = re.compile(r"`?[ \t]{0,60}[|│]")
+_SOUGHT = re.compile(r"[^\n\"']{0,200}[\"'][ \t]{1,4}(?:not )?in[ \t]")
+"""The rest of a string that is looked for, as in `token or "a" in token`."""
 _SHORT_HASH = re.compile(r"[0-9a-f]{7,12}")
 _APART_BEGINS = re.compile(_LINE_BEGINS.pattern + r"(?:#[ \t]{0,4}define[ \t]{1,9}|[^\n]{0,80}[{;][ \t]{0,4}:?|:)?")
 _SPOKEN_OF = ("token", "tokens", "secret", "secrets", "key", "keys", "credential", "credentials", "pass")
@@ -127,6 +129,8 @@ def _span(text: str, found: re.Match[str]) -> tuple[int, int] | None:
         if not named.closed and _is_closing(text, named.starts, opening):
             return None
         compared = named.operator in ("==", "===", "!=", "!==", "+=")
+        if found["otherwise"] and _SOUGHT.match(text, opening.end()):
+            return None
         if compared and kind == TOKEN:
             kind = KEY
         return quoted_span(text, opening, kind, is_variable=_is_variable(named))

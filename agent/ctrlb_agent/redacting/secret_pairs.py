@@ -1,5 +1,5 @@
-"""Finds values that stand apart from the name of the secret: `name: DB_PASSWORD` and `value: x` below, or in a table
-of the name's own, as `"password": {"type": "string", "value": "x"}`.
+"""Finds values that stand apart from the name of the secret: `name: DB_PASSWORD` and `value: …` below, or in a table
+of the name's own, as `"password": {"type": "string", "value": "…"}`.
 
 Lines may be numbered, quoted, found by grep or in a diff, and divided by the two characters backslash and n.
 """
