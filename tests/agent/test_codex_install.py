@@ -76,17 +76,48 @@ def test_an_empty_config_is_empty_afterwards(user: User) -> None:
 @pytest.mark.promise("otel-dry-run")
 def test_a_dry_run_shows_the_change_and_writes_nothing(user: User, tmp_path: Path) -> None:
     before = user.files()
-    done = user.install("--url", URL, "--dry-run", *OTEL, "Authorization=Basic abc=")
+    done = user.install("--url", URL, "--dry-run", *OTEL, "X-Team=abc=")
     assert done.returncode == 0, done
     assert user.files() == before
     patched = tmp_path / "patched.toml"
     patched.write_text(ORIGINAL)
     diff = done.stdout[done.stdout.index("--- ") : done.stdout.index("dry run:")]
     subprocess.run(["patch", "--quiet", str(patched)], input=diff, text=True, check=True)
-    user.install("--url", URL, *OTEL, "Authorization=Basic abc=")
+    user.install("--url", URL, *OTEL, "X-Team=[hidden]")
     assert patched.read_text() == user.config.read_text()
     assert "-# >>> ctrlb-agent >>>" in user.install("--uninstall", "--dry-run").stdout
     assert patched.read_text() == user.config.read_text()
+
+
+OTHERS_HEADERS = """
+[mcp_servers.other]
+url = "https://other.example.com/mcp"
+http_headers = { "Authorization" = "Bearer others-1", X-Team = 'others-2' }
+[mcp_servers.third.http_headers]
+X-Key = "others-3"  # a note
+[mcp_servers.third.env]
+WORD = "others-4"
+"""
+
+
+def test_a_dry_run_shows_no_credential_of_ours_or_of_others(user: User) -> None:
+    user.config.write_text(OTHERS_HEADERS)
+    done = user.install("--url", URL, "--dry-run", *OTEL, "Authorization=Basic b3Vycw==")
+    assert done.returncode == 0, done
+    user.install("--url", URL, *OTEL, "Authorization=Basic b3Vycw==")
+    assert "b3Vycw==" in user.config.read_text()
+    gone = user.install("--uninstall", "--dry-run")
+    for shown in (done.stdout, gone.stdout):
+        assert "others-" not in shown
+        assert "b3Vycw" not in shown
+        assert '"Authorization" = "[hidden]"' in shown
+        assert 'bearer_token_env_var = "CTRLB_KEY"' in shown
+    assert ' X-Key = "[hidden]"  # a note' in done.stdout
+    user.config.write_text(OTHERS_HEADERS + 'http_headers = { "A" = "Bearer others-5\n')
+    broken = user.install("--url", URL)
+    assert broken.returncode == 1
+    assert "[hidden]" in broken.stderr
+    assert "others-" not in broken.stderr
 
 
 def test_a_dry_run_makes_no_folder(tmp_path: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import stat
 import sys
 from typing import TYPE_CHECKING
 
 from ctrlb_agent import state
-from ctrlb_agent.codex_setup import codex_config, codex_file, codex_program, codex_trust
+from ctrlb_agent.codex_setup import codex_config, codex_file, codex_program, codex_shown, codex_trust
 from ctrlb_agent.codex_setup.codex_block import BEGIN, Refused
 from ctrlb_agent.codex_setup.codex_options import checked_url, codex_folder, options_of
 from ctrlb_agent.codex_setup.codex_program import BROKEN, CodexFailed
@@ -43,6 +42,8 @@ def main(arguments: Sequence[str]) -> int:
 def _install(options: Options, home: str, environ: Mapping[str, str]) -> int:
     file = codex_file.read(home)
     url = _url(options, environ, file)
+    if options.trust and codex_program.found() is None:
+        raise Refused("codex is not on PATH, so it cannot be asked to trust the hooks; nothing was changed")
     _check_hook(options)
     change = _changed(file, lambda text: codex_config.with_ours(text, url, SETUP_FOLDER, options.otel, file.names))
     text = change.text if file.exists else change.text.lstrip("\n")
@@ -92,8 +93,7 @@ def _changed(file: ConfigFile, change: Callable[[str], codex_config.Change]) -> 
     try:
         return change(file.text)
     except BrokenToml as broken:
-        lines = file.text.splitlines()
-        shown = lines[broken.line - 1].strip() if broken.line <= len(lines) else ""
+        shown = codex_shown.line_of(file.text, broken.line)
         raise Refused(
             f"{file.path} is not TOML, so Codex does not start with it either. Line {broken.line}: {broken.reason}\n"
             f"    {shown}"
@@ -170,15 +170,8 @@ def _read_as_toml(file: ConfigFile, text: str) -> None:
 
 
 def _show(file: ConfigFile, text: str) -> None:
-    for line in difflib.unified_diff(_lines(file.text), _lines(text), file.path, f"{file.path} (new)"):
-        sys.stdout.write(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
+    sys.stdout.write(codex_shown.diff(file.text, text, file.path))
     print("dry run: nothing was written")
-
-
-def _lines(text: str) -> list[str]:
-    """The lines with their ends. `splitlines` would also break them at characters that end no line of TOML."""
-    *whole, rest = text.split("\n")
-    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
 
 
 def _write(file: ConfigFile, text: str) -> None:
@@ -214,7 +207,7 @@ def _trusted(options: Options, home: str) -> int:
             raise Refused(f"Codex does not run these hooks, though they were trusted: {', '.join(missing)}. {SWITCHED}")
         print(f"Codex trusts the hooks: {', '.join(hooks)}")
         return DONE
-    waiting = hooks if options.trust is False else codex_trust.untrusted(home)
+    waiting = codex_trust.untrusted(home)
     if waiting == []:
         print(f"Codex trusts the hooks: {', '.join(hooks)}")
         return DONE
