@@ -31,6 +31,17 @@ WRONG = {
     ),
     "an address to be filled in": (("--url", "<your CtrlB URL>"), "address of a server", True),
     "an address with a password": (("--url", "http://u:p@host"), "without a user", True),
+    "a port that is none": (("--url", "http://h:99999"), "has a port", True),
+    "a port of letters": (("--url", "http://h:abc"), "has a port", True),
+    "an empty query": (("--url", "http://h/?"), "without a user", True),
+    "an empty fragment": (("--url", "http://h/#"), "without a user", True),
+    "bytes that are no text": (("--url", "http://h\udcff"), "has a port, or characters", True),
+    "a header of bytes that are no text": (("--url", URL, *OTEL, "A=b\udcff"), "NAME=VALUE", True),
+    "an endpoint with a port that is none": (
+        ("--otel", "--otel-endpoint", "http://h:99999/_otel/v1/logs", "--otel-header", "A=b"),
+        "no addr",
+        True,
+    ),
     "two ways to trust": (("--url", URL, "--trust", "--no-trust"), "not allowed with", True),
     "taking out and setting up": (("--uninstall", "--url", URL), "--uninstall goes with", True),
 }
@@ -55,6 +66,13 @@ def test_wrong_options_end_with_2_and_the_usage(user: User, options: tuple[str, 
         f"Authorization=Bearer%20{KEY}",
         f"x-key={KEY}",
         "Authorization=Basic " + base64.b64encode(f"dev@example.com:{KEY}".encode()).decode(),
+        f"Authorization=-{KEY}",
+        f"Authorization=Bearer x{KEY}",
+        "Authorization=ctrlb%255F" + KEY[6:],
+        "Authorization=Basic " + base64.b64encode(base64.b64encode(f"dev:{KEY}".encode())).decode(),
+        "Authorization=Basic xy" + base64.b64encode(f"dev:{KEY}".encode()).decode(),
+        f"Authorization={KEY.encode().hex()}",
+        "Authorization=Bearer ctrlbs_" + "s" * 43,
         "Authorization=Basic " + base64.urlsafe_b64encode(KEY.encode()).decode().rstrip("="),
     ],
 )
@@ -110,6 +128,7 @@ def test_without_an_address_nothing_is_written(user: User) -> None:
     assert done.returncode == 1
     assert "--url" in done.stderr
     assert "CTRLB_URL" in user.install(CTRLB_URL="nonsense").stderr
+    assert "install.py: the address" in user.install(CTRLB_URL="http://h\udcff").stderr
     assert user.files() == before
 
 
@@ -129,6 +148,27 @@ def test_a_config_that_is_no_file_is_refused(user: User) -> None:
     user.config.unlink()
     user.config.mkdir()
     assert "cannot be read" in user.install("--url", URL).stderr
+    user.config.rmdir()
+    os.mkfifo(user.config)
+    assert "cannot be read" in user.install("--url", URL).stderr
+    assert "cannot be read" in user.install("--uninstall").stderr
+
+
+def test_what_a_killed_trial_left_is_removed_by_the_next_one(user: User, tmp_path: Path) -> None:
+    folders = [tmp_path / "tmp" / name for name in ("ctrlb-agent-old", "ctrlb-agent-new", "other")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "config.toml").write_text("secret")
+    (folders[0] / "linked").symlink_to(user.config.parent)
+    for folder in (folders[0], folders[2]):
+        os.utime(folder, (0, 0))
+    takes_all = program(tmp_path / "bin", "exit 0")
+    done = user.install(
+        "--url", URL, "--no-trust", PATH=f"{takes_all.parent}:{PLAIN_PATH}", TMPDIR=str(tmp_path / "tmp")
+    )
+    assert done.returncode == 0, done
+    assert [folder.exists() for folder in folders] == [False, True, True]
+    assert user.config.exists()
 
 
 def test_a_config_that_changes_meanwhile_is_not_overwritten(user: User) -> None:
@@ -144,7 +184,8 @@ def test_trust_needs_codex(user: User) -> None:
     done = user.install("--url", URL, "--trust")
     assert done.returncode == 1
     assert "codex is not on PATH" in done.stderr
-    assert "[mcp_servers.ctrlb]" in user.config.read_text()
+    assert user.config.read_text() == ORIGINAL
+    assert user.copies == []
 
 
 def test_a_codex_that_refuses_the_result_leaves_the_file_as_it_is(user: User, tmp_path: Path) -> None:

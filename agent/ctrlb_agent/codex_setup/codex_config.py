@@ -41,6 +41,8 @@ class Installed(NamedTuple):
 def installed(codex_home: str) -> Installed | None:
     """What of ours is in the folder's config.toml, in the block or by hand. None: nothing, or no TOML."""
     try:
+        if not os.path.isfile(os.path.join(codex_home, NAME)):
+            return None  # a pipe, from which nothing may ever come
         with open(os.path.join(codex_home, NAME), encoding="utf-8", newline="") as stream:
             return installed_in(stream.read())
     except (OSError, UnicodeDecodeError, BrokenToml, Refused):

@@ -49,8 +49,12 @@ def read(codex_home: str) -> ConfigFile:
     path = os.path.join(codex_home, NAME)
     target = os.path.realpath(path)
     try:
-        with open(target, "rb") as stream:
-            mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
+        # A pipe would let `open` wait for somebody who writes to it.
+        with open(os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            status = os.fstat(stream.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise Refused(f"{path} cannot be read: it is no file")
+            mode = stat.S_IMODE(status.st_mode)
             content = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return ConfigFile(path, target, b"", exists=False, mode=OWNER_ONLY)

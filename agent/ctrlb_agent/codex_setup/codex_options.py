@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import binascii
 import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,11 +13,14 @@ from ctrlb_agent.codex_setup.codex_block import Refused
 from ctrlb_agent.codex_setup.codex_tables import Otel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)=[ \t]*([^\x00-\x1f\x7f]*[^\x00-\x20\x7f])[ \t]*")
-_MCP_KEY = re.compile(r"(?:^|[^A-Za-z0-9-])ctrlb_")
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
+_MCP_KEY = re.compile(r"ctrlb_[a-z0-9-]+_\w{12}_|ctrlbs_\w{12}")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}")
+_HEX = re.compile(r"[0-9A-Fa-f]{32,}")
+_MAX_CODINGS = 4
+"""So many times a key may be encoded to be still found."""
 _NOT_IN_URL = re.compile(r"[\x00-\x20\x7f<>\"{}|\\^`]")
 
 DESCRIPTION = """\
@@ -32,7 +34,8 @@ beside it as config.toml.ctrlb-backup-<time>. Running this again changes nothing
 Codex runs hooks only after you have trusted them: answer yes when asked, give --trust, or type /hooks in Codex.
 Start Codex with CTRLB_KEY set to your key; it is not written into config.toml.
 
-Exit status: 0 done, 1 refused (nothing was changed, or hooks are not trusted), 2 wrong options."""
+Exit status: 0 done, 1 refused (nothing was changed, or --trust could not trust the hooks), 2 wrong options.
+Hooks that you choose not to trust are no failure."""
 
 
 class Options(NamedTuple):
@@ -69,7 +72,9 @@ def checked_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or _NOT_IN_URL.search(url):
         raise ValueError("is not the address of a server: it should be like https://ctrlb.example.com")
-    if parts.username or parts.password or parts.query or parts.fragment:
+    if not _is_endpoint(url):
+        raise ValueError("has a port, or characters, that no address can have")
+    if parts.username or parts.password or "?" in url or "#" in url:
         raise ValueError("should be an address only, without a user, a query or a fragment")
     return url
 
@@ -121,13 +126,12 @@ def _otel(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Otel | 
         return None
     if not given.otel_endpoint or not given.otel_header:
         parser.error("--otel needs --otel-endpoint and --otel-header")
-    endpoint = urlsplit(given.otel_endpoint)
-    if endpoint.scheme not in ("http", "https") or not endpoint.hostname or _NOT_IN_URL.search(given.otel_endpoint):
+    if not _is_endpoint(given.otel_endpoint):
         parser.error("--otel-endpoint is no address: it should be like https://ctrlb.example.com/…/_otel/v1/logs")
     headers: dict[str, str] = {}
     for header in given.otel_header:
         match = _HEADER.fullmatch(header)
-        if match is None:
+        if match is None or not _is_utf8(header):
             parser.error('--otel-header should be NAME=VALUE, like "Authorization=Basic <API_TOKEN>"')
         headers[match.group(1)] = match.group(2)
     if any(holds_mcp_key(text) for text in (given.otel_endpoint, *headers, *headers.values())):
@@ -138,18 +142,50 @@ def _otel(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Otel | 
     return Otel(given.otel_endpoint, tuple(headers.items()))
 
 
-def holds_mcp_key(text: str) -> bool:
-    """Whether a key of CtrlB (`ctrlb_…`) is in the text: plain, percent-encoded, or in base64 as Basic has it."""
-    plain = unquote(text)
-    if _MCP_KEY.search(plain):
-        return True
-    return any(_MCP_KEY.search(_decoded(token)) for token in _BASE64.findall(plain))
-
-
-def _decoded(token: str) -> str:
-    body = token.rstrip("=").replace("-", "+").replace("_", "/")
-    body = body[: len(body) - (len(body) % 4 == 1)]
+def _is_utf8(text: str) -> bool:
     try:
-        return base64.b64decode(body + "=" * (-len(body) % 4)).decode("utf-8", "replace")
-    except binascii.Error:
-        return ""
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_endpoint(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname or _NOT_IN_URL.search(address):
+            return False
+        return parts.port != 0 and _is_utf8(address)
+    except ValueError:  # no number, or too large
+        return False
+
+
+def holds_mcp_key(text: str) -> bool:
+    """Whether a key of CtrlB (`ctrlb_…`), or a session (`ctrlbs_…`), is in the text.
+
+    Plain, percent-encoded, in hexadecimal digits or in base64 at whatever offset, and several times so.
+    """
+    texts = {text}
+    for _ in range(_MAX_CODINGS):
+        if any(_MCP_KEY.search(one) for one in texts):
+            return True
+        texts = {decoded for one in texts for decoded in _decodings(one)}
+    return any(_MCP_KEY.search(one) for one in texts)
+
+
+def _decodings(text: str) -> Iterator[str]:
+    plain = text
+    while plain != unquote(plain):
+        plain = unquote(plain)
+    if plain != text:
+        yield plain
+    for token in _BASE64.findall(plain):
+        body = token.replace("-", "+").replace("_", "/")
+        for offset in range(4):
+            part = body[offset:]
+            part = part[: len(part) - (len(part) % 4 == 1)]
+            yield base64.b64decode(part + "=" * (-len(part) % 4)).decode("utf-8", "replace")
+    for digits in _HEX.findall(plain):
+        for offset in range(2):
+            pairs = digits[offset:]
+            yield bytes.fromhex(pairs[: len(pairs) // 2 * 2]).decode("utf-8", "replace")

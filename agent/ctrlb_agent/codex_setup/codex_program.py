@@ -7,6 +7,7 @@ import os
 import select
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 DEADLINE_S = 20.0
 LEAVE_S = 2.0
 MAX_LINE_BYTES = 16 << 20
+OLD_TRIAL_S = 600.0
+_TRIAL = "ctrlb-agent-"
 STRICT, LOADS, BROKEN = 2, 1, 0
 """What Codex makes of a file: knows every key of it, starts with it all the same, or does not start."""
 
@@ -49,7 +52,8 @@ def verdict(program: str, text: str, codex_home: str) -> Verdict:
 
     Files that the config may name by relative paths are there by links.
     """
-    with tempfile.TemporaryDirectory(prefix="ctrlb-agent-") as trial:
+    _remove_old_trials()
+    with tempfile.TemporaryDirectory(prefix=_TRIAL) as trial:
         for name in os.listdir(codex_home) if os.path.isdir(codex_home) else ():
             if name not in _NOT_FOR_A_CHECK and ".sqlite" not in name:
                 os.symlink(os.path.join(os.path.abspath(codex_home), name), os.path.join(trial, name))
@@ -62,6 +66,18 @@ def verdict(program: str, text: str, codex_home: str) -> Verdict:
         if loads.returncode == 0:
             return Verdict(LOADS, _strict_reason(strict.stdout).replace(trial, codex_home))
         return Verdict(BROKEN, _last_words(loads.stderr).replace(trial, codex_home))
+
+
+def _remove_old_trials() -> None:
+    """Remove the folders of trials that were killed, each with a copy of config.toml."""
+    for entry in os.scandir(tempfile.gettempdir()):
+        try:
+            status = entry.stat(follow_symlinks=False)
+            is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+        except OSError:
+            continue  # somebody else removed it
+        if entry.name.startswith(_TRIAL) and is_ours and time.time() - status.st_mtime > OLD_TRIAL_S:
+            shutil.rmtree(entry.path, ignore_errors=True)
 
 
 class AppServer:
