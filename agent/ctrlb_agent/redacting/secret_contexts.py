@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 
+from ctrlb_agent.redacting.secret_commands import COMMANDS, SQL_BEFORE, SQL_PASSWORD
 from ctrlb_agent.redacting.secret_formats import REDACTED, replaced
 from ctrlb_agent.redacting.secret_names import BOUND, LOOSE, PASSWORD, TOKEN, is_secret
 
@@ -35,51 +36,7 @@ _USER_OPTION = re.compile(
     r"([\w.@+-]{0,80}):([^\s\"'`\\]{1,256})"
 )
 _COMMAND_CHARS = 2000
-_QUOTE = r"\\{0,15}[\"']?"
-_OPTION = r"[ \t][^\n|;&]{0,200}?(?<=[ \t])"
-_ECHO = r"(?:echo|printf)[ \t]{1,4}(?:-n[ \t]{1,4})?\\{0,15}[\"']?"
-_PIPED = r"([^\s\"'`|\\]{1,200})\\{0,15}[\"']?[ \t]{0,4}\|[ \t]{0,4}"
-_TWO_STRINGS = r"[ \t]{0,4}\\{0,15}[\"'][^\"'\\\n]{1,80}\\{0,15}[\"'],[ \t]{0,4}\\{0,15}[\"']([^\"'\\\n]{1,200})"
-_GO_PASSWORD = re.compile(r"(?<=[\w-]):([^\s\"'`\\@]{1,128})@(?:tcp|unix)\(")
-_SQL_STRING = r"\\{0,15}[\"']([^\"'\\\n]{1,200})"
-_IDENTIFIED_BY = re.compile(
-    r"(?i:identified(?:[ \t]{1,4}with[ \t]{1,4}[\w'\"]{1,40})?[ \t]{1,4}by)[ \t]{1,4}(?i:password[ \t]{1,4})?"
-    + _SQL_STRING
-)
-_SQL_PASSWORD = re.compile(r"(?:PASSWORD[ \t]{0,4}\([ \t]{0,4}|(?:PASSWORD|password)[ \t]{1,4})" + _SQL_STRING)
-_SQL_BEFORE = re.compile(r"(?i)\b(?:create|alter|set|grant|user|role|login|with|encrypted)\b")
 _SQL_CHARS = 300
-_COMMANDS = (
-    # A word that is in the text, and the option of that command that is followed by a password.
-    ("mysql", re.compile(rf"mysql[\w-]{{0,12}}{_OPTION}-p(?![0-9]{{2,5}}(?:[:\s]|\Z))([^\s\"'`\\;|&]{{1,200}})")),
-    ("mariadb", re.compile(rf"mariadb[\w-]{{0,12}}{_OPTION}-p([^\s\"'`\\;|&]{{1,200}})")),
-    ("sshpass", re.compile(rf"sshpass[ \t]{{1,4}}-p[ \t]{{0,4}}{_QUOTE}([^\s\"'`\\]{{1,200}})")),
-    ("redis-cli", re.compile(rf"redis-cli{_OPTION}-a[ \t]{{1,4}}{_QUOTE}([^\s\"'`\\]{{1,200}})")),
-    (
-        "login",
-        re.compile(
-            rf"(?:docker|podman|helm registry|oras|buildah|skopeo) login{_OPTION}-p[ \t]{{1,4}}{_QUOTE}"
-            r"([^\s\"'`\\]{1,200})"
-        ),
-    ),
-    ("login", re.compile(r"login[ \t]{1,9}\S{1,80}\s{1,40}password[ \t]{1,9}(\S{1,200})")),
-    ("aws_", re.compile(r"aws_(?:secret_access_key|session_token)[ \t]{1,9}([A-Za-z0-9/+=]{20,2048})")),
-    (" pass:", re.compile(r"-pass(?:in|out|word)?[ \t]{1,4}pass:([^\s\"'`\\]{1,200})")),
-    (" -p", re.compile(rf"(?:mongosh|mongo){_OPTION}-p[ \t]{{1,4}}{_QUOTE}([^\s\"'`\\]{{1,200}})")),
-    ("sudo -S", re.compile(rf"{_ECHO}{_PIPED}sudo -S")),
-    ("-stdin", re.compile(rf"{_ECHO}{_PIPED}[^\n|;&]{{0,120}}--password-stdin")),
-    ("--with-token", re.compile(rf"{_ECHO}{_PIPED}[^\n|;&]{{0,120}}--with-token")),
-    ("chpasswd", re.compile(_ECHO + r"[\w.-]{1,64}:" + _PIPED + r"(?:sudo )?chpasswd")),
-    ("auth=(", re.compile(rf"auth=\({_TWO_STRINGS}")),
-    (".login(", re.compile(rf"\.login\({_TWO_STRINGS}")),
-    ("SecureString", re.compile(rf"ConvertTo-SecureString (?:-String )?{_QUOTE}([^\s\"'`\\]{{1,200}})")),
-    (":5432:", re.compile(r":5432:[\w*.-]{1,63}:[\w*.-]{1,63}:([^\s:\"'`\\]{1,200})")),
-    ("@tcp(", _GO_PASSWORD),
-    ("@unix(", _GO_PASSWORD),
-    ("IDENTIFIED", _IDENTIFIED_BY),
-    ("identified", _IDENTIFIED_BY),
-    ("oracle:thin:", re.compile(r"oracle:thin:[\w$#]{1,60}/([^\s\"'`\\@]{1,200})@")),
-)
 _AUTH_ENTRY = re.compile(
     r"(?:\"auth\\{0,15}\":[ \t]{0,9}\\{0,15}\"|_auth[ \t]{0,4}=[ \t]{0,4}\"?)([A-Za-z0-9+/]{8,4096}={0,2})"
 )
@@ -91,8 +48,8 @@ def may_have_context(text: str) -> bool:
     return (
         ("://" in text and ("@" in text or "sig=" in text or "ignature=" in text))
         or any(word in text for word in ("uthoriz", "UTHORIZ", "earer", "asic ", "ookie", "curl", '"auth', "_auth"))
-        or any(_is_sql(text, found) for found in _SQL_PASSWORD.finditer(text))
-        or any(word in text for word, _ in _COMMANDS)
+        or any(_is_sql(text, found) for found in SQL_PASSWORD.finditer(text))
+        or any(word in text for word, _ in COMMANDS)
     )
 
 
@@ -109,11 +66,11 @@ def without_contexts(text: str) -> str:
         spans += [found.span(2) for found in _USER_OPTION.finditer(text) if _is_curl(text, found)]
     if '"auth' in text or "_auth" in text:
         spans += [found.span(1) for found in _AUTH_ENTRY.finditer(text) if is_basic(found[1])]
-    for word, pattern in _COMMANDS:
+    for word, pattern in COMMANDS:
         if word in text:
             spans += [found.span(1) for found in pattern.finditer(text) if _stands_for_itself(found[1])]
     if "PASSWORD" in text or "password" in text:
-        spans += [found.span(1) for found in _SQL_PASSWORD.finditer(text) if _is_sql(text, found)]
+        spans += [found.span(1) for found in SQL_PASSWORD.finditer(text) if _is_sql(text, found)]
     return replaced(text, spans)
 
 
@@ -168,7 +125,7 @@ def _is_curl(text: str, found: re.Match[str]) -> bool:
 def _is_sql(text: str, found: re.Match[str]) -> bool:
     """Whether the password is of a statement as `ALTER ROLE app PASSWORD '…'`."""
     statement = text[max(0, found.start() - _SQL_CHARS) : found.start()]
-    return bool(_SQL_BEFORE.search(statement[statement.rfind(";") + 1 :])) and _stands_for_itself(found[1])
+    return bool(SQL_BEFORE.search(statement[statement.rfind(";") + 1 :])) and _stands_for_itself(found[1])
 
 
 def _stands_for_itself(value: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ctrlb_agent.redacting.secret_literals import literal_span
-from ctrlb_agent.redacting.secret_names import BOUND, LINE, TOKEN, kind_of
+from ctrlb_agent.redacting.secret_names import BOUND, LINE, QUOTED, TOKEN, is_secret, kind_of
 
 MAX_BETWEEN = 4
 """So many other members may stand between a name and its value."""
@@ -30,6 +30,28 @@ _OTHER = re.compile(
     rf"{_QUOTE}(?!name|key)[A-Za-z][\w-]{{0,40}}{_QUOTE}[ \t]{{0,9}}[:=][ \t]{{0,9}}"
     r"(?:\\{0,15}[\"'][^\"'\\\n]{0,100}\\{0,15}[\"']|[^\s,{}\[\]\"'\\]{1,100})"
 )
+
+_MARKED = re.compile(
+    rf"(?:name|key)={_QUOTE}([\w.:-]{{3,80}}){_QUOTE}(?: [^<>\n]{{0,80}})?>\s{{0,40}}(?:<value>)?([^<>\s]{{1,500}})</"
+)
+_MARKED_APART = re.compile(
+    r"<(?:name|key)>([\w.:-]{3,80})</(?:name|key)>"
+    r"\s{0,60}<(?:value|string)>([^<>\s]{1,500})</"
+)
+_SET = re.compile(r"(?:ENV|setenv)[ \t]{1,9}([A-Za-z]\w{2,60})[ \t]{1,9}([^\s\"'`\\]{1,500})")
+_TWO_PARTS = (("</", _MARKED), ("</", _MARKED_APART), ("ENV ", _SET), ("setenv ", _SET))
+"""A text without which the pattern cannot match, and one whose groups are a name and a value, in markup or a command."""
+
+
+def spans_of_marked(text: str) -> list[tuple[int, int]]:
+    """The values of elements that have their name as an attribute, or before them; and of `ENV NAME value`."""
+    spans = []
+    for word, pattern in _TWO_PARTS:
+        for found in pattern.finditer(text) if word in text else ():
+            kind = kind_of(found[1])
+            if kind and is_secret(kind, found[2], BOUND if pattern is _SET else QUOTED):
+                spans.append(found.span(2))
+    return spans
 
 
 def spans_of_pairs(text: str) -> list[tuple[int, int]]:
