@@ -8,14 +8,14 @@ import contextlib
 import dataclasses
 import json
 from operator import attrgetter
-from typing import cast
 
+from ctrlb.adapters import dynamodb_identity_rows as rows
 from ctrlb.adapters import dynamodb_keys as places
-from ctrlb.adapters.dynamodb_items import Item, item, number, number_or_none, text, texts
+from ctrlb.adapters.dynamodb_items import Item, item, number, text
 from ctrlb.adapters.dynamodb_table import Check, ConditionFailed, Table, Values
-from ctrlb.adapters.identity_text import read_grants, written_grants
+from ctrlb.adapters.identity_text import written_grants
 from ctrlb.domain.errors import Unavailable
-from ctrlb.domain.rows import Audit, Grounds, IngestCredential, Key, Member, Permission, Role, Settings, SignIn
+from ctrlb.domain.rows import Audit, Grounds, IngestCredential, Key, Member, Role, Settings, SignIn
 from ctrlb.ports import MAX_LIVE_KEYS, Moved, Randomness, TooManyKeys
 
 ADD_TRIES = 16
@@ -32,8 +32,8 @@ class DynamodbIdentity:
 
     def key(self, workspace: str, key_id: str, presented_sha256: str = "") -> Key | None:
         """See IdentityStore.key."""
-        found = self._table.get(_key_place(workspace, key_id))
-        return _key(workspace, found) if found else None
+        found = self._table.get(rows.key_place(workspace, key_id))
+        return rows.key(workspace, found) if found else None
 
     def add_key(self, key: Key, audit: Audit) -> None:
         """See IdentityStore.add_key. The count of the keys that were made tells whether another came meanwhile."""
@@ -48,7 +48,7 @@ class DynamodbIdentity:
                 condition, values = "made = :made", {"made": number(found, "made")}
             row = place | item(made=number(found or {}, "made") + 1)
             with contextlib.suppress(ConditionFailed):
-                self._table.put_with(row, condition, values, [_key_item(key), self._audit(audit)])
+                self._table.put_with(row, condition, values, [rows.key_item(key), self._audit(audit)])
                 return
         raise Unavailable("you are making other keys all the time; nothing was made, send it again")
 
@@ -56,18 +56,18 @@ class DynamodbIdentity:
         """See IdentityStore.keys."""
         place = {"pk": places.workspace_pk(workspace), "keys": places.keys_of(user)}
         found = self._table.query("pk = :pk AND begins_with(#at, :keys)", place, index=places.BY_TIME)
-        return [_key(workspace, each) for each in found]
+        return [rows.key(workspace, each) for each in found]
 
     def revoke_key(self, workspace: str, key_id: str, revoked_us: int, audit: Audit) -> None:
         """See IdentityStore.revoke_key."""
         with contextlib.suppress(ConditionFailed):  # there is nothing to revoke
-            self._revoke(_key_place(workspace, key_id), revoked_us, None, audit)
+            self._revoke(rows.key_place(workspace, key_id), revoked_us, None, audit)
 
     def touch_key(self, workspace: str, key_id: str, used_us: int) -> None:
         """See IdentityStore.touch_key."""
         with contextlib.suppress(ConditionFailed):  # there is no such key, or it was used later still
             self._table.update(
-                _key_place(workspace, key_id),
+                rows.key_place(workspace, key_id),
                 "SET last_used_us = :now",
                 "attribute_exists(pk) AND (attribute_not_exists(last_used_us) OR last_used_us < :now)",
                 {"now": used_us},
@@ -75,18 +75,18 @@ class DynamodbIdentity:
 
     def member(self, workspace: str, user: str, *, fresh: bool = False) -> Member | None:
         """See IdentityStore.member."""
-        found = self._table.get(_member_place(workspace, user))
-        return _member(workspace, found) if found else None
+        found = self._table.get(rows.member_place(workspace, user))
+        return rows.member(workspace, found) if found else None
 
     def members(self, workspace: str) -> list[Member]:
         """See IdentityStore.members."""
         place = {"pk": places.workspace_pk(workspace), "members": places.MEMBER_PREFIX}
         found = self._table.query("pk = :pk AND begins_with(sk, :members)", place)
-        return sorted((_member(workspace, each) for each in found), key=attrgetter("user"))
+        return sorted((rows.member(workspace, each) for each in found), key=attrgetter("user"))
 
     def change_member(self, before: Member | None, after: Member, by: Grounds | None, audit: Audit) -> None:
         """See IdentityStore.change_member."""
-        row = _member_place(after.workspace, after.user) | item(
+        row = rows.member_place(after.workspace, after.user) | item(
             user=after.user,
             role=after.role,
             active=after.active,
@@ -97,18 +97,18 @@ class DynamodbIdentity:
 
     def role(self, workspace: str, name: str, *, fresh: bool = False) -> Role | None:
         """See IdentityStore.role."""
-        found = self._table.get(_role_place(workspace, name))
-        return _role(workspace, found) if found else None
+        found = self._table.get(rows.role_place(workspace, name))
+        return rows.role(workspace, found) if found else None
 
     def roles(self, workspace: str) -> list[Role]:
         """See IdentityStore.roles."""
         place = {"pk": places.workspace_pk(workspace), "roles": places.ROLE_PREFIX}
         found = self._table.query("pk = :pk AND begins_with(sk, :roles)", place)
-        return sorted((_role(workspace, each) for each in found), key=attrgetter("name"))
+        return sorted((rows.role(workspace, each) for each in found), key=attrgetter("name"))
 
     def change_role(self, before: Role | None, after: Role, by: Grounds, audit: Audit) -> None:
         """See IdentityStore.change_role."""
-        row = _role_place(after.workspace, after.name) | item(
+        row = rows.role_place(after.workspace, after.name) | item(
             name=after.name, permissions=after.permissions, changed_us=after.changed_us
         )
         self._change(row, None if before is None else before.changed_us, by, audit)
@@ -123,7 +123,7 @@ class DynamodbIdentity:
     def settings(self, workspace: str) -> Settings:
         """See IdentityStore.settings."""
         found = self._table.get(item(pk=places.workspace_pk(workspace), sk=places.SETTINGS))
-        return _settings(found)
+        return rows.settings(found)
 
     def change_settings(
         self, workspace: str, before: Settings, after: Settings, by: Grounds | None, audit: Audit
@@ -131,7 +131,7 @@ class DynamodbIdentity:
         """See IdentityStore.change_settings."""
         place = item(pk=places.workspace_pk(workspace), sk=places.SETTINGS)
         found = self._table.get(place)
-        if _settings(found) != before:
+        if rows.settings(found) != before:
             raise Moved
         row = place | item(settings=json.dumps(dataclasses.asdict(after)))
         condition, values = "attribute_not_exists(pk)", None
@@ -146,21 +146,21 @@ class DynamodbIdentity:
         self, workspace: str, credential_id: str, presented_sha256: str = ""
     ) -> IngestCredential | None:
         """See IdentityStore.ingest_credential."""
-        found = self._table.get(_ingest_place(workspace, credential_id))
-        return _ingest_credential(workspace, found) if found else None
+        found = self._table.get(rows.ingest_place(workspace, credential_id))
+        return rows.ingest_credential(workspace, found) if found else None
 
     def ingest_credentials(self, workspace: str) -> list[IngestCredential]:
         """See IdentityStore.ingest_credentials."""
         place = {"pk": places.workspace_pk(workspace), "ingest": places.INGEST_PREFIX}
         found = self._table.query("pk = :pk AND begins_with(sk, :ingest)", place)
-        read = (_ingest_credential(workspace, each) for each in found)
+        read = (rows.ingest_credential(workspace, each) for each in found)
         return sorted(read, key=attrgetter("created_us", "credential_id"))
 
     def add_ingest_credential(self, credential: IngestCredential, by: Grounds, audit: Audit) -> None:
         """See IdentityStore.add_ingest_credential."""
         values = dataclasses.asdict(credential)
         del values["workspace"]  # its partition's
-        place = _ingest_place(credential.workspace, credential.credential_id)
+        place = rows.ingest_place(credential.workspace, credential.credential_id)
         self._change(place | item(**values), None, by, audit)
 
     def revoke_ingest_credential(
@@ -168,7 +168,7 @@ class DynamodbIdentity:
     ) -> None:
         """See IdentityStore.revoke_ingest_credential."""
         try:
-            self._revoke(_ingest_place(workspace, credential_id), revoked_us, by, audit)
+            self._revoke(rows.ingest_place(workspace, credential_id), revoked_us, by, audit)
         except ConditionFailed:
             raise Moved from None
 
@@ -187,7 +187,7 @@ class DynamodbIdentity:
         """See IdentityStore.add_sign_in."""
         self._table.put(
             item(
-                **_sign_in_place(sign_in.token_sha256, once=once),
+                **rows.sign_in_place(sign_in.token_sha256, once=once),
                 workspace=sign_in.workspace,
                 user=sign_in.user,
                 expires_us=sign_in.expires_us,
@@ -197,16 +197,16 @@ class DynamodbIdentity:
 
     def sign_in(self, token_sha256: str) -> SignIn | None:
         """See IdentityStore.sign_in."""
-        return _sign_in(token_sha256, self._table.get(item(**_sign_in_place(token_sha256, once=False))))
+        return rows.sign_in(token_sha256, self._table.get(item(**rows.sign_in_place(token_sha256, once=False))))
 
     def use_code(self, token_sha256: str) -> SignIn | None:
         """See IdentityStore.use_code."""
-        return _sign_in(token_sha256, self._table.take(item(**_sign_in_place(token_sha256, once=True))))
+        return rows.sign_in(token_sha256, self._table.take(item(**rows.sign_in_place(token_sha256, once=True))))
 
     def remove_sign_in(self, token_sha256: str) -> None:
         """See IdentityStore.remove_sign_in."""
         for once in (False, True):
-            self._table.take(item(**_sign_in_place(token_sha256, once=once)))
+            self._table.take(item(**rows.sign_in_place(token_sha256, once=once)))
 
     def _audit(self, audit: Audit) -> Item:
         place = {
@@ -231,83 +231,9 @@ def _unmoved(by: Grounds | None, row: Item) -> list[Check]:
     if by is None:
         return []
     workspace = by.by.workspace
-    read = [(_member_place(workspace, by.by.user), _of_version(by.by.changed_us))]
+    read = [(rows.member_place(workspace, by.by.user), _of_version(by.by.changed_us))]
     read += [
-        (_role_place(workspace, name), _of_version(None if role is None else role.changed_us))
+        (rows.role_place(workspace, name), _of_version(None if role is None else role.changed_us))
         for name, role in by.roles.items()
     ]
     return [(place, *version) for place, version in read if not place.items() <= row.items()]
-
-
-def _settings(found: Item | None) -> Settings:
-    return Settings(**json.loads(text(found, "settings"))) if found else Settings()
-
-
-def _member_place(workspace: str, user: str) -> Item:
-    return item(pk=places.workspace_pk(workspace), sk=places.member_sk(user))
-
-
-def _member(workspace: str, found: Item) -> Member:
-    grants, changed_us = read_grants(text(found, "grants")), number(found, "changed_us")
-    return Member(workspace, text(found, "user"), text(found, "role"), found["active"]["BOOL"], grants, changed_us)
-
-
-def _role_place(workspace: str, name: str) -> Item:
-    return item(pk=places.workspace_pk(workspace), sk=places.role_sk(name))
-
-
-def _role(workspace: str, found: Item) -> Role:
-    permissions = cast("frozenset[Permission]", texts(found, "permissions"))  # they were checked when it was defined
-    return Role(workspace, text(found, "name"), permissions, number(found, "changed_us"))
-
-
-def _key_place(workspace: str, key_id: str) -> Item:
-    return item(pk=places.workspace_pk(workspace), sk=places.key_sk(key_id))
-
-
-def _key_item(key: Key) -> Item:
-    values = dataclasses.asdict(key)
-    del values["workspace"]  # its partition's
-    listed = item(at=places.key_listed_at(key.user, key.created_us, key.key_id))
-    return _key_place(key.workspace, key.key_id) | listed | item(**values)
-
-
-def _key(workspace: str, found: Item) -> Key:
-    return Key(
-        workspace=workspace,
-        key_id=text(found, "key_id"),
-        user=text(found, "user"),
-        name=text(found, "name"),
-        secret_sha256=text(found, "secret_sha256"),
-        created_us=number(found, "created_us"),
-        expires_us=number_or_none(found, "expires_us"),
-        revoked_us=number_or_none(found, "revoked_us"),
-        last_used_us=number_or_none(found, "last_used_us"),
-    )
-
-
-def _ingest_place(workspace: str, credential_id: str) -> Item:
-    return item(pk=places.workspace_pk(workspace), sk=places.ingest_sk(credential_id))
-
-
-def _ingest_credential(workspace: str, found: Item) -> IngestCredential:
-    return IngestCredential(
-        workspace=workspace,
-        credential_id=text(found, "credential_id"),
-        dataset=text(found, "dataset"),
-        name=text(found, "name"),
-        created_by=text(found, "created_by"),
-        secret_sha256=text(found, "secret_sha256"),
-        created_us=number(found, "created_us"),
-        revoked_us=number_or_none(found, "revoked_us"),
-    )
-
-
-def _sign_in_place(token_sha256: str, *, once: bool) -> dict[str, str]:
-    return {"pk": places.sign_in_pk(token_sha256), "sk": places.SIGN_IN_CODE if once else places.SIGN_IN}
-
-
-def _sign_in(token_sha256: str, found: Item | None) -> SignIn | None:
-    if found is None:
-        return None
-    return SignIn(token_sha256, text(found, "workspace"), text(found, "user"), number(found, "expires_us"))
