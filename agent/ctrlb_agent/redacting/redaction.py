@@ -38,6 +38,7 @@ MAX_ROUNDS = 5
 
 _STRUCTURE = re.compile(r"[\"{}\[\]:,]")
 _HEADERS = frozenset(["authorization", "proxy-authorization", "cookie", "set-cookie"])
+_KIND_OF_SECRET = re.compile(r"\"kind\"\s{0,20}:\s{0,20}\"Secret\"")
 _DECODER = json.JSONDecoder()
 
 
@@ -109,8 +110,14 @@ def _is_worth_parsing(text: str) -> bool:
         or may_have_private_key(text)
         or may_have_context(text)
         or secret_formats.may_have_known_form(text)
+        or _is_of_kubernetes(text)
         or may_name_a_secret(text, lowered(text))
     )
+
+
+def _is_of_kubernetes(text: str) -> bool:
+    """Whether JSON is an object of Kubernetes that holds secrets, or a list of such."""
+    return '"Secret"' in text and bool(_KIND_OF_SECRET.search(text))
 
 
 def _is_json(text: str) -> bool:
@@ -131,6 +138,7 @@ class _Container:
     def __init__(self, is_object: bool, name: str) -> None:
         self.is_object = is_object
         self.at_key = is_object
+        self.own_name = name
         self.name = name
         """What the next string is a value of: the last key, or the name of the array."""
         self.variable = name if is_object and kind_of(name) else ""
@@ -145,6 +153,7 @@ class _JsonText:
         self._text = text
         self._own = own
         self._depth = depth
+        self._is_of_kubernetes = _is_of_kubernetes(text)
         self._stack = [_Container(False, "")]
 
     def redacted(self) -> str:
@@ -184,6 +193,8 @@ class _JsonText:
             return self._redacted_key(top, value)
         name = top.name
         if top.is_object:
+            if self._is_of_kubernetes and top.own_name in ("data", "stringData") and value:
+                return REDACTED
             if name.lower() in ("name", "key"):
                 top.variable = value
             elif name == "keyName" and value in ("key1", "key2"):

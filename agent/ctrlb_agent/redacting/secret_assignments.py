@@ -21,7 +21,7 @@ from ctrlb_agent.redacting.secret_names import (
     UNQUOTED_REFERENCE,
     kind_of,
 )
-from ctrlb_agent.redacting.secret_pairs import spans_of_marked, spans_of_pairs, value_below
+from ctrlb_agent.redacting.secret_pairs import spans_of_marked, spans_of_pairs, spans_of_rows, value_below
 
 _MAX_NAME_CHARS = 80
 _NAME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
@@ -92,7 +92,7 @@ def may_name_a_secret(text: str, lower: str) -> bool:
         any(kind_of(_named(text, found).name) for found in _NAMED.finditer(lower))
         or ("--" in text and any(kind_of(found[1]) for found in _FLAG.finditer(text)))
         or ("alue" in text and bool(spans_of_pairs(text)))
-        or bool(spans_of_marked(text))
+        or bool(spans_of_marked(text) or spans_of_rows(text))
     )
 
 
@@ -111,7 +111,7 @@ def without_named(text: str) -> str:
         spans += [span] if span else []
     if "alue" in text:
         spans += spans_of_pairs(text)
-    spans += spans_of_marked(text)
+    spans += [*spans_of_marked(text), *spans_of_rows(text)]
     return replaced(text, spans)
 
 

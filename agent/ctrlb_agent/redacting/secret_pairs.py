@@ -40,7 +40,13 @@ _MARKED_APART = re.compile(
 )
 _SET = re.compile(r"(?:ENV|setenv)[ \t]{1,9}([A-Za-z]\w{2,60})[ \t]{1,9}([^\s\"'`\\]{1,500})")
 _TWO_PARTS = (("</", _MARKED), ("</", _MARKED_APART), ("ENV ", _SET), ("setenv ", _SET))
-"""A text without which the pattern cannot match, and one whose groups are a name and a value, in markup or a command."""
+"""A text without which the pattern cannot match, and one whose groups are a name and its value."""
+_INSERTED = re.compile(
+    r"(?i:insert[ \t]{1,4}into)[ \t]{1,4}[^\s()]{1,100}[ \t]{0,4}\(([^()]{1,1000})\)\s{0,40}(?i:values)"
+)
+_ROW = re.compile(r"(?:\s|\\{1,15}n){0,40},?(?:\s|\\{1,15}n){0,40}\(([^()]{1,4000})\)")
+_CELL = re.compile(r"[ \t]{0,20}(?:\\{0,15}'([^'\\\n]{0,1000})\\{0,15}'|[^',()]{0,200})[ \t]{0,20}(?:,|\Z)")
+_MAX_ROWS = 1000
 
 
 def spans_of_marked(text: str) -> list[tuple[int, int]]:
@@ -51,6 +57,26 @@ def spans_of_marked(text: str) -> list[tuple[int, int]]:
             kind = kind_of(found[1])
             if kind and is_secret(kind, found[2], BOUND if pattern is _SET else QUOTED):
                 spans.append(found.span(2))
+    return spans
+
+
+def spans_of_rows(text: str) -> list[tuple[int, int]]:
+    """What SQL puts into columns that are named as secrets: `INSERT INTO users (name, password) VALUES (…)`."""
+    spans = []
+    for found in _INSERTED.finditer(text) if "nsert" in text or "NSERT" in text else ():
+        kinds = [kind_of(column.strip("\"'`\\ \t\r\n")) for column in found[1].split(",")]
+        at = found.end()
+        for _ in range(_MAX_ROWS if any(kinds) else 0):
+            row = _ROW.match(text, at)
+            if row is None:
+                break
+            cells = [_CELL.match(text, row.start(1), row.end(1))]
+            while cells[-1] and cells[-1].end() < row.end(1) and len(cells) < len(kinds):
+                cells.append(_CELL.match(text, cells[-1].end(), row.end(1)))
+            for kind, cell in zip(kinds, cells):
+                if kind and cell and cell[1] and is_secret(kind, cell[1], QUOTED):
+                    spans.append(cell.span(1))
+            at = row.end()
     return spans
 
 
