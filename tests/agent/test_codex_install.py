@@ -2,11 +2,12 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.agent.codex_user import ORIGINAL, OTEL, URL, User
+from tests.agent.codex_user import ORIGINAL, OTEL, PLAIN_PATH, URL, User, program
 from tests.agent.programs import AGENT
 
 
@@ -164,3 +165,31 @@ def test_hooks_are_quoted_for_the_shell_and_made_executable(user: User, tmp_path
     (command,) = [line for line in user.config.read_text().splitlines() if "codex Stop" in line]
     shell = command.removeprefix('command = "').removesuffix('"').replace('\\"', '"')
     assert subprocess.check_output(["sh", "-c", shell], text=True) == "codex Stop\n"
+
+
+TRUSTS_ALL = """
+import json, os, sys, tomllib
+if sys.argv[1:] != ["app-server"]:
+    sys.exit(0)
+path = os.environ["CODEX_HOME"] + "/config.toml"
+for line in sys.stdin:
+    asked = json.loads(line)
+    groups = [group for event in tomllib.load(open(path, "rb"))["hooks"].values() for group in event]
+    listed = [
+        {"command": hook["command"], "sourcePath": path, "trustStatus": "trusted", "enabled": True}
+        for group in groups for hook in group["hooks"]
+    ]
+    if "id" in asked:
+        print(json.dumps({"id": asked["id"], "result": {"data": [{"hooks": listed}]}}), flush=True)
+"""
+"""A program that answers as a Codex does whose user has trusted every hook."""
+
+
+def test_hooks_that_are_trusted_already_are_said_to_be_when_trust_is_not_wanted(user: User, tmp_path: Path) -> None:
+    script = tmp_path / "codex.py"
+    script.write_text(TRUSTS_ALL)
+    codex = program(tmp_path / "bin", f'exec {sys.executable} {script} "$@"')
+    done = user.install("--url", URL, "--no-trust", PATH=f"{codex.parent}:{PLAIN_PATH}")
+    assert done.returncode == 0, done
+    assert "Codex trusts the hooks: SessionStart" in done.stdout
+    assert "does not run" not in done.stdout
