@@ -119,7 +119,7 @@ def test_another_address_keeps_the_trust(client: Codex) -> None:
     install(client, "--trust")
     done = client.install("--url", "http://127.0.0.1:10", "--no-trust")
     assert done.status == 0
-    assert "/hooks" in done.stdout
+    assert "Codex trusts the hooks: SessionStart" in done.stdout
     assert codex_trust.untrusted(str(client.codex_home)) == []
 
 
