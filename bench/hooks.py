@@ -59,7 +59,7 @@ class _User:
         )
         base = {"PATH": os.environ["PATH"], "HOME": str(folder), "CTRLB_RUN": RUN, "CTRLB_AGENT": "agent-a"}
         self._environ = {**base, "CTRLB_URL": f"http://{HOST}:{server.port}", "CTRLB_KEY": server.key}
-        self._kept, self._unkept = self._state("kept", 0o700), self._state("unkept", 0o770)
+        self._kept, self._unkept = self._state("kept"), self._state("unkept")
         for name, tool_input in {
             "free": {"file_path": str(folder / "free.py"), "content": "x" * 2_000},
             "held": {"file_path": str(folder / "held.py"), "content": "x" * 2_000},
@@ -89,14 +89,17 @@ class _User:
             "allowed": self._hook_ms("free", self._kept),
             "refused": self._hook_ms("held", self._kept, printed=True),
             "shell": self._hook_ms("shell", self._kept),
-            "alone": self._hook_ms("free", self._unkept),
+            "alone": self._alone_ms(),
         }
 
-    def _state(self, name: str, mode: int) -> Path:
-        """A state folder. One that others can write to is not used for a background process."""
+    def _alone_ms(self) -> float:
+        """A hook that finds no background process, and starts none since one seems to be starting."""
+        (self._unkept / next(self._kept.glob("daemon-*.lock")).name).touch()
+        return self._hook_ms("free", self._unkept)
+
+    def _state(self, name: str) -> Path:
         folder = self._folder / name
-        folder.mkdir()
-        folder.chmod(mode)
+        folder.mkdir(mode=0o700)
         (folder / "python").write_text(f"{self._python}\n")
         return folder
 
