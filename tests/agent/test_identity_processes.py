@@ -33,6 +33,10 @@ def test_a_process_that_is_gone_or_whose_id_is_used_again_does_not_run() -> None
     assert not processes.is_running(process.pid, began)
 
 
+def test_a_number_that_no_process_can_have_is_no_process() -> None:
+    assert not processes.is_running(10**30, "")
+
+
 def test_a_client_that_does_not_say_its_process_is_found_by_its_name(tmp_path: Path) -> None:
     client = tmp_path / "codex"
     client.symlink_to("/bin/sh")

@@ -151,7 +151,7 @@ def main() -> None:
             with listening() as listener:
                 Daemon(listener, idle_s).serve()
     except state.Busy:
-        pass
+        pass  # there is one already
     except Exception as error:
         complain(f"daemon: {type(error).__name__}: {error}")
     os._exit(0)  # a thread that is stuck is not waited for

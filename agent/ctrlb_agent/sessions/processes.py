@@ -33,9 +33,9 @@ def is_running(pid: int, started_then: str) -> bool:
     """Whether that very process runs. Where its start is not known, whether any has its id."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
-    except (OSError, OverflowError):
+    except OSError:
         pass  # somebody else's
     return not started_then or started(pid) == started_then
 
