@@ -13,10 +13,13 @@ from ctrlb.domain.access import ROLES, Caller
 from ctrlb.domain.rows import Audit, Member, Settings
 from ctrlb.ports import Ports
 from ctrlb.wiring import embedded
+from tests import surroundings
 from tests.aws.emulator import REGION, Emulator
 from tests.opensearch.node import OpenSearchNode, ToolMissing
 
 NOW_US = 1_793_000_000_000_000
+
+surroundings.settle()  # before any module of tests is imported
 
 
 class HandClock:

@@ -1,6 +1,6 @@
-"""The suite that any deployment must pass. It needs CTRLB_URL and CTRLB_KEY, a key of an Admin.
+"""The suite that any deployment must pass. It needs CTRLB_TEST_URL and CTRLB_TEST_KEY, a key of an Admin.
 
-Where they are not set it starts laptop mode for itself.
+Where they are not set it starts laptop mode for itself. Those without TEST in their names are of a person's own work.
 """
 
 import os
@@ -25,8 +25,8 @@ class Deployment:
 @pytest.fixture(scope="session")
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """The deployment under test."""
-    if "CTRLB_URL" in os.environ:
-        yield Deployment(os.environ["CTRLB_URL"], os.environ["CTRLB_KEY"])
+    if "CTRLB_TEST_URL" in os.environ:
+        yield Deployment(os.environ["CTRLB_TEST_URL"], os.environ["CTRLB_TEST_KEY"])
         return
     laptop = Laptop(tmp_path_factory.mktemp("acceptance"))
     yield Deployment(laptop.url, laptop.key)

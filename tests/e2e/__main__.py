@@ -68,7 +68,7 @@ def tested(url: str, key: str) -> int:
     """Run the suites on the deployment. Returns their exit status."""
     options = ["-q", "-m", "not slow", "-p", "tests.e2e.differs", *sys.argv[1:]]
     command = [sys.executable, "-m", "pytest", *options, *SUITES]
-    environment = {**os.environ, "CTRLB_URL": url, "CTRLB_KEY": key}
+    environment = {**os.environ, "CTRLB_TEST_URL": url, "CTRLB_TEST_KEY": key}
     return subprocess.run(command, cwd=ROOT, env=environment, timeout=TESTS_TIMEOUT_S, check=False).returncode
 
 

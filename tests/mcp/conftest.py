@@ -1,4 +1,4 @@
-"""The MCP door as its clients see it, on any deployment: CTRLB_URL and CTRLB_KEY, or a laptop of its own."""
+"""The MCP door as its clients see it, on any deployment: CTRLB_TEST_URL and CTRLB_TEST_KEY, or its own."""
 
 from collections.abc import Iterator
 
