@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+CODEX_DEFAULT = "~/.codex"
+
 
 def claude_folder(environ: Mapping[str, str]) -> str:
     """Claude Code's folder, with its settings, plugins and transcripts, whether or not it is there."""
@@ -19,6 +21,7 @@ def claude_config_file(environ: Mapping[str, str]) -> str:
     return os.path.join(environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~"), ".claude.json")
 
 
-def codex_folder(environ: Mapping[str, str]) -> str:
-    """Codex's folder, with its `config.toml` and transcripts, whether or not it is there."""
-    return environ.get("CODEX_HOME") or os.path.expanduser("~/.codex")
+def codex_folder(environ: Mapping[str, str], named: str | None = None) -> str:
+    """Codex's folder, with its `config.toml` and transcripts, whether or not it is there: `named` by a person, or else
+    what the variable says."""
+    return os.path.abspath(os.path.expanduser(named or environ.get("CODEX_HOME") or CODEX_DEFAULT))

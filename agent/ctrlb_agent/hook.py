@@ -36,18 +36,8 @@ LOCK = f"daemon-{__version__}.lock".encode()
 ACK = b"."
 DECLINED = b"-"
 
-SENT_ALONG = (
-    b"CTRLB_",
-    b"CLAUDE_PID=",
-    b"CLAUDE_PLUGIN_",
-    b"CLAUDE_PROJECT_DIR=",
-    b"CLAUDE_CONFIG_DIR=",
-    b"CLAUDE_CODE_SESSION_ID=",
-    b"CODEX_HOME=",
-    b"XDG_",
-    b"HOME=",
-)
-"""How the variables begin that the check may need."""
+SENT_ALONG = (b"CTRLB_", b"CLAUDE_PID=", b"CLAUDE_PLUGIN_OPTION_", b"CLAUDE_PROJECT_DIR=")
+"""How the variables begin that the check may need: who asks, which server, which key."""
 OF_CONNECTIONS = (b"HTTP_PROXY", b"HTTPS_PROXY", b"ALL_PROXY", b"NO_PROXY", b"SSL_CERT_FILE", b"SSL_CERT_DIR")
 """Variables, in either case, that connections are made by."""
 OF_THE_DAEMON = (b"HOME", b"CTRLB_AGENT_HOME", b"CTRLB_AGENT_IDLE_S", b"PATH", b"TMPDIR", b"LANG", b"LC_ALL")

@@ -1,6 +1,7 @@
 """`ctrlb` in a shell: what it prints, and what a script can branch on."""
 
 import json
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from ctrlb_agent.command_line import cli, place
 from tests.agent.programs import AGENT, PYTHON, ctrlb, environment
-from tests.agent.scripted_server import ScriptedServer, answers, hangs
+from tests.agent.scripted_server import ScriptedServer, answers, hangs, response
 from tests.agent.shell import Done, Shell
 from tests.laptop import Laptop
 from tests.laptop_mode.conftest import client
@@ -153,6 +154,20 @@ def test_a_mistake_is_status_2_and_says_what_to_do(
     assert "Traceback" not in done.stderr
 
 
+def test_what_is_held_is_not_told_as_nothing_when_the_server_fails(shell: Shell) -> None:
+    def settings_only(server: ScriptedServer, connection: socket.socket) -> None:
+        server.read_request(connection)
+        is_for_settings = b" /ai/relay/settings " in server.requests[-1]
+        connection.sendall(response(200, b'{"enforce":"off"}') if is_for_settings else response(500, b"{}"))
+
+    with ScriptedServer(settings_only) as server:
+        environ = environment(shell.home, CTRLB_URL=server.url, CTRLB_KEY="k", CTRLB_RUN="run", CTRLB_AGENT="a")
+        done = ctrlb("status", environ=environ, cwd=shell.root)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "answered 500" in done.stderr
+
+
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b""])
 def test_another_kind_of_server_is_an_error(shell: Shell, body: bytes) -> None:
     with ScriptedServer(answers(200, body)) as server:
@@ -168,21 +183,34 @@ def test_without_a_command_the_usage_is_shown(shell: Shell) -> None:
     helped = ctrlb("--help", environ=environment(shell.home), cwd=shell.root)
 
     assert done.returncode == 2
-    assert "usage: ctrlb" in done.stderr
+    assert "usage: ctrlb-agent" in done.stderr
     assert helped.returncode == 0
-    for command in (
-        "claim",
-        "release",
-        "check",
-        "post",
-        "peers",
-        "search",
-        "backfill",
-        "status",
-        "doctor",
-        "configure",
-    ):
-        assert command in helped.stdout
+    for command in ("claim", "release", "check", "post", "peers", "search", "backfill", "status", "doctor"):
+        assert f"\n    {command}" in helped.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["clam", "x"], "there is no command 'clam'; did you mean claim?"),
+        (["fly"], "there is no command 'fly'\n"),
+        (["claim", "x", "--rnu", "r"], "unrecognized arguments: --rnu r; did you mean --run?"),
+        (["claim", "x", "--agen=a"], "unrecognized arguments: --agen=a; did you mean --agent?"),
+        (["release", "x", "--finished"], "unrecognized arguments: --finished\n"),
+        (["backfill", "--since", "yesterday"], "--since: 'yesterday' is no date: it should be like 2026-11-30"),
+    ],
+)
+def test_of_a_word_that_is_none_the_nearest_is_named(shell: Shell, arguments: list[str], said: str) -> None:
+    done = ctrlb(*arguments, environ=environment(shell.home), cwd=shell.root)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_the_help_of_a_command_tells_its_statuses(shell: Shell) -> None:
+    helped = ctrlb("claim", "--help", environ=environment(shell.home), cwd=shell.root).stdout
+
+    assert "exit status: 0 when it is yours, 1 when another has it or it is done; 2 an" in helped
 
 
 def test_backfill_counts_what_it_would_upload(shell: Shell, laptop: Laptop) -> None:

@@ -1,11 +1,16 @@
 """The command line among pipes, terminals and servers that are odd: its status is always the truth."""
 
+import contextlib
+import fcntl
 import json
+import os
+import pty
 import subprocess
+import termios
 
 import pytest
 
-from tests.agent.programs import AGENT, PYTHON, ctrlb, environment
+from tests.agent.programs import AGENT, PYTHON, TIMEOUT_S, ctrlb, environment
 from tests.agent.scripted_server import ScriptedServer, answers
 from tests.agent.shell import Shell
 from tests.laptop import Laptop
@@ -33,6 +38,12 @@ def piped(shell: Shell, laptop: Laptop, command: str, **changed: str) -> subproc
         (r"ctrlb peers --run $'a\xffb'", 0),
         (r"ctrlb claim $'a\xffb.py'", 2),
         ("ctrlb configure --key-from-stdin <&-", 2),
+        ("ctrlb claim taken.py 2>&-", 1),
+        ("ctrlb peers --limit 501 2>&1 | true; exit ${PIPESTATUS[0]}", 2),
+        ("ctrlb peers --limit 501 2>&-", 2),
+        ("ctrlb backfill 2>&-", 0),
+        ("ctrlb backfill 2>&1 | true; exit ${PIPESTATUS[0]}", 0),
+        ("ctrlb peers --limit 501 --json > /dev/full", 2),
     ],
 )
 def test_a_shell_is_told_the_truth_whatever_it_does_with_the_streams(
@@ -43,6 +54,56 @@ def test_a_shell_is_told_the_truth_whatever_it_does_with_the_streams(
     done = piped(shell, laptop, command)
 
     assert (done.returncode, b"Traceback" in done.stderr, b"Exception" in done.stderr) == (status, False, False), done
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("ctrlb peers --limit 501 --json", "limit"),
+        ("ctrlb claim --json", "required: resource"),
+        ("ctrlb clam --json", "did you mean claim?"),
+        ("CTRLB_URL=http://127.0.0.1:1 ctrlb peers --json", "nothing listens"),
+        ("ctrlb peers --limit 501 --json 2>&-", "limit"),
+    ],
+)
+def test_with_json_an_error_is_a_json_object_too(shell: Shell, laptop: Laptop, command: str, error: str) -> None:
+    done = piped(shell, laptop, command)
+
+    assert done.returncode == 2
+    assert error in json.loads(done.stdout)["error"]
+
+
+def test_with_json_a_refused_key_has_its_code(shell: Shell, laptop: Laptop) -> None:
+    done = piped(shell, laptop, "ctrlb peers --json", CTRLB_KEY="ctrlb_no_key")
+
+    assert json.loads(done.stdout)["code"] == "MCP_INVALID_KEY"
+    assert b"(MCP_INVALID_KEY)" in done.stderr
+
+
+def test_a_key_that_a_person_types_is_not_shown(shell: Shell, laptop: Laptop) -> None:
+    ours, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [PYTHON, str(AGENT / "ctrlb_agent"), "configure", "--key-from-stdin"],
+        env=environment(shell.home),
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(terminal)
+    seen = os.read(ours, 100)
+    assert b"key" in seen
+    os.write(ours, laptop.key.encode() + b"\n")
+    with contextlib.suppress(OSError):  # the terminal ends with the process
+        while more := os.read(ours, 1_000):
+            seen += more
+    os.close(ours)
+
+    assert process.wait(TIMEOUT_S) == 0
+    assert b"kept in" in seen
+    assert laptop.key.encode() not in seen
+    assert json.loads((shell.home / "state" / "config.json").read_text()) == {"key": laptop.key}
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

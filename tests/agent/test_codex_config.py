@@ -158,10 +158,11 @@ def test_lines_of_others_survive_installing_updating_and_uninstalling(
     above, block = first.split(BEGIN)
     places = [line for line in lines_of(block) if line.startswith("[") and not line.endswith(".hooks]]")]
     added = numbered(within, 100)
+    before_line: dict[str, str] = {}
     for part in added:
         place = data.draw(st.sampled_from([*places, END]))
-        block = block.replace(place, part.replace("\n", newline) + newline + newline + place, 1)
-    written = above + BEGIN + block
+        before_line[place] = before_line.get(place, "") + part.replace("\n", newline) + newline + newline
+    written = above + BEGIN + "\n".join(before_line.get(one.rstrip("\r"), "") + one for one in block.split("\n"))
     tomllib.loads(written)
     updated = install(written, OTHER_URL, export)
     assert install(updated, OTHER_URL, export) == updated

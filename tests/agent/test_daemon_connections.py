@@ -127,12 +127,11 @@ def test_what_a_hook_sends_along_is_what_is_needed_and_no_more() -> None:
     environ = {
         b"CTRLB_URL": b"http://x",
         b"HOME": b"/home/dev",
-        b"HOMEBREW_TOKEN": b"secret",
         b"CLAUDE_PROJECT_DIR": b"/work/app",
         b"CLAUDE_CODE_MESSAGING_TOKEN": b"secret",
         b"AWS_SECRET_ACCESS_KEY": b"secret",
         b"https_proxy": b"http://proxy",
-        b"CODEX_HOME": b"",
+        b"CLAUDE_PLUGIN_OPTION_KEY": b"",
     }
     sent = hook.message("codex", b"{}\0\0", environ)
     ours, theirs = socket.socketpair()
@@ -141,7 +140,7 @@ def test_what_a_hook_sends_along_is_what_is_needed_and_no_more() -> None:
         message = daemon.read_message(ours)
     assert message
     assert (message.client, message.data) == ("codex", b"{}\0\0")
-    kept = (b"CTRLB_URL", b"HOME", b"CLAUDE_PROJECT_DIR", b"https_proxy", b"CODEX_HOME")
+    kept = (b"CTRLB_URL", b"CLAUDE_PROJECT_DIR", b"https_proxy", b"CLAUDE_PLUGIN_OPTION_KEY")
     assert message.environ == {name: environ[name] for name in kept}
 
 

@@ -100,9 +100,9 @@ AGENT_MAY_IMPORT: dict[str, frozenset[str]] = {
         {"calls", "complaints", "connection", "hook", "json_values", "paths"}
         | {"sessions", "settings", "state", "transcripts"}
     ),
-    "codex_setup": frozenset({"redacting", "json_values", "settings", "state"}),
+    "codex_setup": frozenset({"addresses", "client_folders", "redacting", "json_values", "settings", "state"}),
     "command_line": frozenset(
-        {"calls", "client_folders", "codex_setup", "connection", "json_values", "paths"}
+        {"addresses", "calls", "client_folders", "codex_setup", "connection", "json_values", "paths"}
         | {"sessions", "settings", "state", "uploading"}
     ),
 }

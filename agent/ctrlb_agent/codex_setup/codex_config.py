@@ -5,10 +5,9 @@ Pure, except for `installed`, which reads the file. Nothing is written here.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from ctrlb_agent.codex_setup import codex_tables, codex_trust_keys
+from ctrlb_agent.codex_setup import codex_file, codex_tables, codex_trust_keys
 from ctrlb_agent.codex_setup.codex_block import BEGIN, END, NOTE, Block, Chunk, Refused, block_in, chunks_of
 from ctrlb_agent.codex_setup.codex_by_hand import by_hand, value_at
 from ctrlb_agent.codex_setup.codex_tables import EXPORTER, OTEL, SERVER, Otel, Table, is_our_command, rendered
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 OUR_NOTE = NOTE + "install.py --codex wrote these tables. It keeps what is added to them; --uninstall removes them."
-NAME = "config.toml"
 
 
 class Change(NamedTuple):
@@ -41,11 +39,8 @@ class Installed(NamedTuple):
 def installed(codex_home: str) -> Installed | None:
     """What of ours is in the folder's config.toml, in the block or by hand. None: nothing, or no TOML."""
     try:
-        if not os.path.isfile(os.path.join(codex_home, NAME)):
-            return None  # a pipe, from which nothing may ever come
-        with open(os.path.join(codex_home, NAME), encoding="utf-8", newline="") as stream:
-            return installed_in(stream.read())
-    except (OSError, UnicodeDecodeError, BrokenToml, Refused):
+        return installed_in(codex_file.read(codex_home).text)
+    except (BrokenToml, Refused):
         return None
 
 

@@ -8,9 +8,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from ctrlb_agent import state
+from ctrlb_agent.addresses import checked_url
 from ctrlb_agent.codex_setup import codex_config, codex_file, codex_program, codex_shown, codex_trust
 from ctrlb_agent.codex_setup.codex_block import BEGIN, Refused
-from ctrlb_agent.codex_setup.codex_options import checked_url, codex_folder, options_of
+from ctrlb_agent.codex_setup.codex_options import codex_home_of, options_of
 from ctrlb_agent.codex_setup.codex_program import BROKEN, CodexFailed
 from ctrlb_agent.codex_setup.toml_lines import BrokenToml
 from ctrlb_agent.settings import settings_of, value_of
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     """Do what the options say. Returns the exit status."""
     try:
         options = options_of(arguments)
-        home = codex_folder(options, os.environ)
+        home = codex_home_of(options, os.environ)
         if options.uninstall:
             return _uninstall(options, home)
         return _install(options, home, os.environ)

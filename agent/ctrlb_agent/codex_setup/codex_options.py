@@ -7,8 +7,10 @@ import base64
 import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
+from ctrlb_agent import client_folders
+from ctrlb_agent.addresses import checked_url, is_endpoint, is_utf8
 from ctrlb_agent.codex_setup.codex_block import Refused
 from ctrlb_agent.codex_setup.codex_tables import Otel
 
@@ -21,7 +23,6 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}")
 _HEX = re.compile(r"[0-9A-Fa-f]{32,}")
 _MAX_CODINGS = 4
 """So many times a key may be encoded to be still found."""
-_NOT_IN_URL = re.compile(r"[\x00-\x20\x7f<>\"{}|\\^`]")
 
 DESCRIPTION = """\
 Set up CtrlB for Codex: hooks that check edits and upload sessions, and the MCP server with the session and Relay tools.
@@ -66,26 +67,12 @@ def options_of(arguments: Sequence[str]) -> Options:
     return Options(given.codex_home, url, _otel(parser, given), given.dry_run, given.uninstall, given.trust)
 
 
-def checked_url(url: str) -> str:
-    """CtrlB's address without a slash or `/mcp` at its end. Raises ValueError, whose text follows the url's name."""
-    url = re.sub(r"(?:/mcp)?/*$", "", url.strip())
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or _NOT_IN_URL.search(url):
-        raise ValueError("is not the address of a server: it should be like https://ctrlb.example.com")
-    if not _is_endpoint(url):
-        raise ValueError("has a port, or characters, that no address can have")
-    if parts.username or parts.password or "?" in url or "#" in url:
-        raise ValueError("should be an address only, without a user, a query or a fragment")
-    return url
-
-
-def codex_folder(options: Options, environ: Mapping[str, str]) -> str:
+def codex_home_of(options: Options, environ: Mapping[str, str]) -> str:
     """Codex's folder. Raises Refused when one was named that is not there; its default need not be."""
-    named = options.codex_home or environ.get("CODEX_HOME")
-    folder = os.path.abspath(os.path.expanduser(named or "~/.codex"))
+    folder = client_folders.codex_folder(environ, options.codex_home)
     if os.path.lexists(folder) and not os.path.isdir(folder):
         raise Refused(f"{folder} is no folder")
-    if named and not os.path.isdir(folder):
+    if folder != client_folders.codex_folder({}) and not os.path.isdir(folder):
         raise Refused(f"there is no folder {folder}. If Codex is to use it, make it first: mkdir -p {folder}")
     return folder
 
@@ -126,12 +113,12 @@ def _otel(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Otel | 
         return None
     if not given.otel_endpoint or not given.otel_header:
         parser.error("--otel needs --otel-endpoint and --otel-header")
-    if not _is_endpoint(given.otel_endpoint):
+    if not is_endpoint(given.otel_endpoint):
         parser.error("--otel-endpoint is no address: it should be like https://ctrlb.example.com/…/_otel/v1/logs")
     headers: dict[str, str] = {}
     for header in given.otel_header:
         match = _HEADER.fullmatch(header)
-        if match is None or not _is_utf8(header):
+        if match is None or not is_utf8(header):
             parser.error('--otel-header should be NAME=VALUE, like "Authorization=Basic <API_TOKEN>"')
         headers[match.group(1)] = match.group(2)
     if any(holds_mcp_key(text) for text in (given.otel_endpoint, *headers, *headers.values())):
@@ -140,24 +127,6 @@ def _otel(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Otel | 
             "give your ingest credentials (Basic <API_TOKEN>)"
         )
     return Otel(given.otel_endpoint, tuple(headers.items()))
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _is_endpoint(address: str) -> bool:
-    try:
-        parts = urlsplit(address)
-        if parts.scheme not in ("http", "https") or not parts.hostname or _NOT_IN_URL.search(address):
-            return False
-        return parts.port != 0 and _is_utf8(address)
-    except ValueError:  # no number, or too large
-        return False
 
 
 def holds_mcp_key(text: str) -> bool:

@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctrlb_agent import __version__
+from ctrlb_agent.codex_setup.codex_file import NAME
 from ctrlb_agent.json_values import object_of, parsed
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _TRIAL = "ctrlb-agent-"
 STRICT, LOADS, BROKEN = 2, 1, 0
 """What Codex makes of a file: knows every key of it, starts with it all the same, or does not start."""
 
-_NOT_FOR_A_CHECK = ("config.toml", "auth.json", "mcp-oauth-locks")
+_NOT_FOR_A_CHECK = (NAME, "auth.json", "mcp-oauth-locks")
 """What a trial's folder has not of the user's: its own config, and nothing to sign in or lock with."""
 
 
@@ -57,7 +58,7 @@ def verdict(program: str, text: str, codex_home: str) -> Verdict:
         for name in os.listdir(codex_home) if os.path.isdir(codex_home) else ():
             if name not in _NOT_FOR_A_CHECK and ".sqlite" not in name:
                 os.symlink(os.path.join(os.path.abspath(codex_home), name), os.path.join(trial, name))
-        with open(os.path.join(trial, "config.toml"), "w", encoding="utf-8", newline="") as stream:
+        with open(os.path.join(trial, NAME), "w", encoding="utf-8", newline="") as stream:
             stream.write(text)
         strict = _run([program, "app-server", "--strict-config", "--print-startup-config"], trial)
         if strict.returncode == 0:

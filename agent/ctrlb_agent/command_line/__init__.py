@@ -1,1 +1,1 @@
-"""`ctrlb` for scripts and people."""
+"""`ctrlb-agent` for scripts and people."""

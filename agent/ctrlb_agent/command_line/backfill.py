@@ -12,7 +12,9 @@ import time
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from ctrlb_agent.client_folders import claude_folder, codex_folder
 from ctrlb_agent.command_line.place import reached
+from ctrlb_agent.command_line.streams import say, say_aside
 from ctrlb_agent.uploading import cursor
 from ctrlb_agent.uploading.files import opened
 from ctrlb_agent.uploading.transcript import first_cwd, new_rows, parser_of
@@ -47,7 +49,7 @@ class Progress:
     def __init__(self, files: int, stream: IO[str]) -> None:
         self._of_files = files
         self._stream = stream
-        self._is_terminal = stream.isatty()
+        self._is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
         self._began_s = self._said_s = time.monotonic()
         self.files = self.bytes = self.rows = 0
 
@@ -84,28 +86,29 @@ class Progress:
         self._write(said)
 
     def _write(self, said: str) -> None:
-        self._stream.write(f"\r\033[K{said}" if self._is_terminal else f"{said}\n")
-        self._stream.flush()
+        with suppress(OSError):  # nobody reads it any more
+            self._stream.write(f"\r\033[K{said}" if self._is_terminal else f"{said}\n")
+            self._stream.flush()
 
 
 def run(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Do what the command line says. 0 when all is uploaded, 2 when something is not; a summary says what."""
     settings = reached(options, environ, needs_server=not options.dry_run)
     clients = [client for client in ("claude", "codex") if getattr(options, client)] or ["claude", "codex"]
-    sessions = sorted(_wanted(found(clients), options.since, options.project))
+    sessions = sorted(_wanted(found(clients, environ), options.since, options.project))
     progress = Progress(len(sessions), sys.stderr)
     try:
         return (_counted if options.dry_run else _uploaded)(sessions, settings, progress)
     except KeyboardInterrupt:
         progress.finish()
-        print("broken off; run the same command again to go on from here", file=sys.stderr)
-        return NOT_DONE
+        say_aside("broken off; run the same command again to go on from here")
+        raise
 
 
-def found(clients: Iterable[str]) -> Iterator[Session]:
+def found(clients: Iterable[str], environ: Mapping[str, str]) -> Iterator[Session]:
     """The clients' transcripts on this machine, those of subagents too."""
     for client in clients:
-        for path in _claude_paths() if client == "claude" else _codex_paths():
+        for path in (_claude_paths if client == "claude" else _codex_paths)(environ):
             with suppress(OSError):  # gone meanwhile
                 about = os.stat(path)
                 if stat.S_ISREG(about.st_mode):
@@ -117,19 +120,17 @@ def shown(size: float) -> str:
     return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
 
 
-def _claude_paths() -> Iterator[str]:
-    top = os.path.join(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude"), "projects")
-    for project in _folder(top):
+def _claude_paths(environ: Mapping[str, str]) -> Iterator[str]:
+    for project in _folder(os.path.join(claude_folder(environ), "projects")):
         for path in _folder(project):
             if path.endswith(".jsonl"):
                 yield path
                 yield from subagents_of(path)
 
 
-def _codex_paths() -> Iterator[str]:
-    top = os.environ.get("CODEX_HOME") or os.path.expanduser("~/.codex")
+def _codex_paths(environ: Mapping[str, str]) -> Iterator[str]:
     for part in ("sessions", "archived_sessions"):
-        for folder, _, names in os.walk(os.path.join(top, part)):
+        for folder, _, names in os.walk(os.path.join(codex_folder(environ), part)):
             for name in names:
                 if name.startswith("rollout-") and name.endswith(".jsonl"):
                     yield os.path.join(folder, name)
@@ -197,13 +198,13 @@ def _uploaded(sessions: Sequence[Session], settings: Settings, progress: Progres
 def _summed_up(transfers: list[Transfer], faults: list[str]) -> int:
     sent, refused = sum(one.sent for one in transfers), sum(one.refused for one in transfers)
     reasons = list(dict.fromkeys([one.reason for one in transfers if one.reason] + faults))
-    print(f"uploaded {sent:,} rows, {refused:,} were refused")
+    say(f"uploaded {sent:,} rows, {refused:,} were refused")
     for refusal in [refusal for one in transfers for refusal in one.refusals]:
-        print(f"refused: {refusal}")
+        say(f"refused: {refusal}")
     for reason in reasons:
-        print(f"not uploaded: {reason}")
+        say(f"not uploaded: {reason}")
     if reasons:
-        print("run the same command again to go on from here")
+        say("run the same command again to go on from here")
     return NOT_DONE if refused or reasons else DONE
 
 
@@ -224,5 +225,5 @@ def _counted(sessions: Sequence[Session], settings: Settings, progress: Progress
         files += progress.rows > before
         progress.file_done()
     progress.finish()
-    print(f"would upload {progress.rows:,} rows of {files:,} files, {shown(sent_bytes)} before compression")
+    say(f"would upload {progress.rows:,} rows of {files:,} files, {shown(sent_bytes)} before compression")
     return DONE

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DEADLINE_S = 10.0
 ASKS_VERSION = "import sys; sys.stdout.write(str(sys.version_info >= (3, 9)))"
 RECENT_S = 24 * 3_600
-NEW_KEY = "make a new one in the console, or on a laptop with `ctrlb keys create`, and set CTRLB_KEY"
+NEW_KEY = "make a new one in the console, or on a laptop with `python -m ctrlb keys create`, and set CTRLB_KEY"
 
 
 def findings(environ: Mapping[str, str], codex_home: str | None = None) -> list[Finding]:

@@ -60,7 +60,7 @@ def plugin_url(environ: Mapping[str, str]) -> str:
 
 def codex(environ: Mapping[str, str], settings: Settings, codex_home: str | None) -> Iterator[Finding]:
     """Whether Codex has the server and the hooks, trusts them, and asks the server that they ask."""
-    folder = codex_home or codex_folder(environ)
+    folder = codex_folder(environ, codex_home)
     if not os.path.isdir(folder):
         return
     from ctrlb_agent.codex_setup import codex_config, codex_trust

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctrlb_agent.calls import Call
+    from ctrlb_agent.connection import Answer
 
 DEADLINE_S = 15.0
 KEY = re.compile(r"ctrlb_[!-~]{1,500}")
@@ -25,6 +26,15 @@ DATASET = re.compile(r"(?!_ctrlb_)[A-Za-z0-9_-]{1,64}")
 
 class Mistake(Exception):
     """What the caller asked for cannot be done. The text says why, and what to do instead."""
+
+
+class Refusal(Mistake):
+    """The server does not do what was asked. The text is its own, and `said` the answer's object."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(error_of(answer))
+        self.status = answer.status
+        self.said = object_in(answer.body) or {}
 
 
 class Place(NamedTuple):
@@ -85,16 +95,6 @@ def _here() -> str:
         raise Mistake("the current directory is gone: change to another") from None
 
 
-def checked_url(url: str) -> str:
-    """The server's address as it is kept. Raises Mistake when it is none."""
-    from ctrlb_agent.codex_setup import codex_options
-
-    try:
-        return codex_options.checked_url(url)
-    except ValueError as error:
-        raise Mistake(f"--url {error}") from None
-
-
 def checked_key(line: str) -> str:
     """The key that was read. Raises Mistake when it is none of CtrlB's; it is not shown."""
     key = line.strip()
@@ -110,14 +110,14 @@ def checked_dataset(name: str) -> str:
     return name
 
 
-def ask(place: Place, call: Call) -> dict[str, Any]:
-    """The answer's object. Raises Mistake with the server's words when it refuses, and Unreachable."""
-    connection = Connection(place.settings.url, place.settings.key)
+def ask(settings: Settings, call: Call) -> dict[str, Any]:
+    """The answer's object. Raises Refusal, Unreachable, and Mistake where another program answers."""
+    connection = Connection(settings.url, settings.key)
     answer = call.send(connection, DEADLINE_S)
     connection.close()
     if answer.status >= 300:
-        raise Mistake(error_of(answer))
+        raise Refusal(answer)
     said = object_in(answer.body)
     if said is None:
-        raise Mistake(f"{shown_url(place.settings.url)} does not answer as CtrlB does: is the address right?")
+        raise Mistake(f"{shown_url(settings.url)} does not answer as CtrlB does: is the address right?")
     return said

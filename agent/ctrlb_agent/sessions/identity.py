@@ -118,6 +118,11 @@ def end(hook: Mapping[str, Any], environ: Mapping[str, str], client: str) -> Non
         state.log(f"identity: the end of a session could not be kept ({error})")
 
 
+def host_name() -> str:
+    """What this machine is called, without the part that changes with the network."""
+    return os.uname().nodename.split(".")[0]
+
+
 def variable_of(environ: Mapping[str, str], name: str) -> str:
     """The run id or agent id in the variable; an empty text when it has none, or what cannot be one."""
     value = value_of(environ, name)
@@ -136,7 +141,7 @@ def _asked(hook: Mapping[str, Any], environ: Mapping[str, str], client: str) -> 
     return Asked(
         session_id=_writable(str(hook.get("session_id") or "")),
         client=client,
-        host=os.uname().nodename.split(".")[0],  # the rest changes with the network
+        host=host_name(),
         root="",
         event=str(hook.get("hook_event_name") or ""),
         source=str(hook.get("source") or ""),

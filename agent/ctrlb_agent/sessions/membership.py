@@ -101,6 +101,7 @@ def placed(sessions: Mapping[str, Session], asked: Asked, now_s: float, is_runni
     root = before.root if before and not _is_elsewhere(before, asked) else asked.root
     live = [other for other in others if is_live(other, now_s, is_running)]
     run, run_by = _run_of(before, asked._replace(root=root), live, others, now_s, is_running)
+    process = asked if asked.pid else known if known and not known.ended_s else None
     session = Session(
         session_id=asked.session_id,
         client=asked.client,
@@ -110,8 +111,8 @@ def placed(sessions: Mapping[str, Session], asked: Asked, now_s: float, is_runni
         agent=_agent_of(before, asked, run, others),
         run_by=run_by,
         variable=asked.run or (before.variable if before and run_by == BY_PERSON else ""),
-        pid=asked.pid or (known.pid if known and not known.ended_s else 0),
-        pid_started=asked.pid_started if asked.pid else (known.pid_started if known and not known.ended_s else ""),
+        pid=process.pid if process else 0,
+        pid_started=process.pid_started if process else "",
         seen_s=now_s,
     )
     return [session] if before is None or before is known else [session, before._replace(ended_s=now_s)]

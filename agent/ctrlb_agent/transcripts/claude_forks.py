@@ -56,7 +56,8 @@ def parent_of(path: str) -> Fork | None:
 def session_named_in(path: str) -> str:
     """The session id that the first lines of the file name, or an empty text."""
     try:
-        return next((named for _, _, line in _lines(path, MAX_HEAD_LINES) if (named := _text(line, "sessionId"))), "")
+        named = (text_of(line.get("sessionId")) for _, _, line in _lines(path, MAX_HEAD_LINES))
+        return next(filter(None, named), "")
     except OSError:
         return ""
 
@@ -144,7 +145,7 @@ def _lines(path: str, most: int) -> Iterator[tuple[int, str, dict[str, Any]]]:
                 return
             line = object_in(content)
             if line is not None:
-                yield number, _text(line, "uuid") if line.get("type") in _MESSAGES else "", line
+                yield number, text_of(line.get("uuid")) if line.get("type") in _MESSAGES else "", line
 
 
 def _whole_line(stream: IO[bytes]) -> bytes:
@@ -154,7 +155,3 @@ def _whole_line(stream: IO[bytes]) -> bytes:
     while len(last) == MAX_LINE_BYTES and not last.endswith(b"\n"):
         last = stream.readline(MAX_LINE_BYTES)
     return content
-
-
-def _text(line: dict[str, Any], name: str) -> str:
-    return text_of(line.get(name))

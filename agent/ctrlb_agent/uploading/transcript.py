@@ -6,7 +6,6 @@ A line that cannot be understood becomes a row that says so, and its text is not
 from __future__ import annotations
 
 import json
-import os
 import time
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -15,7 +14,7 @@ from ctrlb_agent.json_values import object_of, parsed, text_of
 from ctrlb_agent.paths import root_of
 from ctrlb_agent.redacting.redaction import redact_row
 from ctrlb_agent.redacting.user_patterns import read_patterns
-from ctrlb_agent.sessions.identity import identity_of_session
+from ctrlb_agent.sessions.identity import host_name, identity_of_session
 from ctrlb_agent.transcripts.rows import About, row
 from ctrlb_agent.uploading import cursor
 from ctrlb_agent.uploading.batches import Row, Unwritable, row_of
@@ -77,11 +76,10 @@ def about_of(path: str, parser: Parser) -> About:
     known = (identity_of_session(owner.parent_session) if owner.agent_id else None) or identity_of_session(
         owner.session_id
     )
-    host = os.uname().nodename.split(".")[0]  # the rest changes with the network
     if known:
-        return About(host, known.run, known.agent, known.root, *owner)
+        return About(host_name(), known.run, known.agent, known.root, *owner)
     cwd = first_cwd(path)
-    return About(host, "", "", root_of(cwd) if cwd else "", *owner)
+    return About(host_name(), "", "", root_of(cwd) if cwd else "", *owner)
 
 
 def first_cwd(path: str) -> str:
