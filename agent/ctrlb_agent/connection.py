@@ -42,7 +42,7 @@ class Connection:
     """A keep-alive connection. Not for several threads at once.
 
     A server may end a kept connection at any time, also when it has just done what was asked. The request is then sent
-    again, so only requests that may be done twice are to follow another one over the same connection.
+    again, over a new one: so only requests that may be done twice are to follow another (decision 29).
     """
 
     def __init__(self, url: str, key: str) -> None:
@@ -94,7 +94,9 @@ class Connection:
         if self._open is not None:
             try:
                 return self._exchange(method, path, body, headers, give_up_s)
-            except ConnectionError:
+            except (http.client.HTTPException, OSError) as error:
+                if not was_cut(error):
+                    raise
                 self.close()
         return self._exchange(method, path, body, headers, give_up_s)
 
@@ -154,6 +156,12 @@ def _content(response: http.client.HTTPResponse) -> bytes:
         raise http.client.IncompleteRead(bytes(content), response.length)
     response.read()  # of nothing, which frees the connection for the next request
     return bytes(content)
+
+
+def was_cut(error: BaseException | None) -> bool:
+    """Whether there was a connection, and it ended before the answer was whole."""
+    cuts = (http.client.HTTPException, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
+    return isinstance(error, cuts) or type(error).__name__ == "SSLEOFError"  # without importing `ssl`
 
 
 def error_of(answer: Answer) -> str:

@@ -46,6 +46,23 @@ def test_a_command_that_the_user_typed_is_the_users() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "done", [item("ImageGeneration", result="iVBOR"), response("image_generation_call", id="c-1", result="iVBOR")]
+)
+def test_a_picture_that_was_made_is_uploaded_as_claudes_are(done: Json) -> None:
+    block = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBOR"}}
+    result = {"type": "tool_result", "tool_use_id": "c-1", "content": [block]}
+    (claudes,) = rows_of("claude", [{"type": "user", "message": {"role": "user", "content": [result]}}])
+    (call, picture) = rows_of("codex", [done])
+    assert (call["tool_name"], call["tool_use_id"]) == ("image_generation", "c-1")
+    assert (picture["body"], picture["tool_use_id"], picture["is_error"]) == (claudes["body"], "c-1", False)
+
+
+def test_a_picture_that_an_item_tells_is_not_told_by_the_models_stream_too() -> None:
+    made = [response("image_generation_call", id="c-1", result="iVBOR"), item("ImageGeneration", result="iVBOR")]
+    assert [row["block_type"] for row in rows_of("codex", [PAGINATED, *made])] == ["tool_use", "tool_result"]
+
+
 def test_a_folder_is_a_path_or_a_url() -> None:
     places = ["file:///work/app/a%20b", "/work/app/c", "d"]
     done = [item("CommandExecution", command=["ls", "a b"], cwd=place) for place in places]
@@ -75,8 +92,15 @@ def test_a_folder_is_a_path_or_a_url() -> None:
         (item("WebSearch", query="leases"), ['1.0 assistant tool_use web_search | {"query":"leases"}']),
         (item("ImageView", path="/a.png"), ['1.0 assistant tool_use view_image | {"path":"/a.png"}']),
         (
-            item("ImageGeneration", revised_prompt="A boat", result="iVBOR"),
-            ['1.0 assistant tool_use image_generation | {"revised_prompt":"A boat"}'],
+            item("ImageGeneration", revised_prompt="A boat", status="in_progress"),
+            ['1.0 assistant tool_use image_generation | {"revised_prompt":"A boat","status":"in_'],
+        ),
+        (
+            item("ImageGeneration", revised_prompt="A boat", status="failed", result=""),
+            [
+                '1.0 assistant tool_use image_generation | {"revised_prompt":"A boat","status":"fai',
+                "1.1 user tool_result image_generation ! |",
+            ],
         ),
         (item("Plan", text="First."), ["1.0 assistant text | First."]),
         (item("HookPrompt", fragments=[{"text": "Go on.", "hookRunId": "h"}]), ["1.0 user text | Go on."]),

@@ -68,6 +68,22 @@ def test_a_kept_connection_that_the_server_has_closed_is_opened_again() -> None:
     assert server.connections == 2
 
 
+@pytest.mark.parametrize("raw", [b"", b"HTTP/1.1 200 OK\r\n", response(200, b"whole")[:-2]])
+def test_a_request_is_sent_once_more_when_its_kept_connection_dies_under_it(raw: bytes) -> None:
+    def dies_at_the_second(server: ScriptedServer, connection: socket.socket) -> None:
+        server.read_request(connection)
+        connection.sendall(response(200, b"1"))
+        server.read_request(connection)
+        connection.sendall(raw)
+
+    with ScriptedServer(dies_at_the_second, answers(200, b"2")) as server:
+        connection = Connection(server.url, "")
+        assert [get(connection).body, get(connection).body] == [b"1", b"2"]
+        connection.close()
+
+    assert (server.connections, len(server.requests)) == (2, 3)
+
+
 def test_a_connection_that_the_server_ends_is_not_kept() -> None:
     with ScriptedServer(answers(200, b"{}", "Connection: close")) as server:
         connection = Connection(server.url, "")

@@ -31,6 +31,9 @@ Fields = dict[str, Any]
 MAX_OUTPUT_HEAD_CHARS = 400
 """Where an output says how it went; behind it is what a command printed."""
 
+PICTURE_TYPE = "image/png"
+"""What Codex has pictures made as; an item does not tell."""
+
 AWAITED, ANSWERED, RUNNING = 0, 1, 2
 """What is known of a call: nothing after it, its result by an item, or an output that said that it goes on."""
 
@@ -232,9 +235,14 @@ def _image_view(item: dict[str, Any], cwd: str, root: str) -> tuple[Fields, Fiel
 
 
 def _image_generation(item: dict[str, Any], cwd: str, root: str) -> tuple[Fields, Fields | None]:
-    """The call without the picture, which is on the user's disk."""
+    """The call, and the picture in the form that a transcript of Claude Code has for one."""
     given = {name: item[name] for name in ("revised_prompt", "status", "saved_path") if item.get(name)}
-    return {"tool_name": "image_generation", "body": as_json(given)}, None
+    call = {"tool_name": "image_generation", "body": as_json(given)}
+    failed, picture = item.get("status") == "failed", text_of(item.get("result"))
+    if not (failed or picture):
+        return call, None
+    source = {"type": "base64", "media_type": PICTURE_TYPE, "data": picture}
+    return call, {"body": body_of([{"type": "image", "source": source}]) if picture else "", "is_error": failed}
 
 
 def _inside(cwd: str, place: Any) -> str:

@@ -6,8 +6,10 @@
 - Its result: `item_completed` (CommandExecution, FileChange, McpToolCall), which knows exit code and error; if there is
   none, the `…_output`. No item completes for a call that was denied, or could not be run at all: that is an error.
   A command that was left running has two results: what it said at first, and its end, whenever that comes.
-- A call from JavaScript (code mode): `item_completed` alone, which gives two rows of one line. The script, a call of
-  the tool `exec`, stays a call of its own: what failed inside of it is told by its output and nowhere else.
+- A call from JavaScript (code mode): `item_completed` alone, which gives two rows of one line. The script stays a call
+  of its own, of the tool `exec`. Its text holds those of its calls, and its output what it printed of theirs; yet it is
+  another fact, what the model wrote and saw. A call that was denied, failed to apply, or still runs is told there
+  alone, and so is what the script made of the others.
 - A response's usage: `token_usage_record`. It follows the response, so it is on the first row after it.
 - The end of a turn: `task_complete` or `turn_aborted`. A compaction's summary: `compacted`, without the history that
   it repeats.
@@ -180,6 +182,8 @@ def _of_response(payload: dict[str, Any], about: About, memory: dict[str, Any]) 
     if kind == "agent_message":  # from another agent
         said = [text_of(object_of(part).get("text")) for part in list_of(payload.get("content"))]
         return [{"role": "user", "body": text} for text in said if text]
+    if kind == "image_generation_call" and not memory.get("has_items"):
+        return item_rows({**payload, "type": "ImageGeneration"}, about.root, memory)
     if kind == "web_search_call" and not memory.get("has_items"):
         fields = {"block_type": "tool_use", "role": "assistant", "tool_name": "web_search", "tool_use_id": call_id}
         return [{**fields, "body": as_json(payload.get("action"))}]

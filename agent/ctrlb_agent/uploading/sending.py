@@ -8,7 +8,6 @@ Whatever says that the server takes nothing at the moment stops the sending. Wha
 from __future__ import annotations
 
 import gzip
-import http.client
 import re
 import socket
 import time
@@ -16,7 +15,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from ctrlb_agent import calls, state
-from ctrlb_agent.connection import Answer, Connection, Unreachable, error_of
+from ctrlb_agent.connection import Answer, Connection, Unreachable, error_of, was_cut
 from ctrlb_agent.uploading.batches import Row, body_of, shortened
 
 if TYPE_CHECKING:
@@ -189,7 +188,7 @@ class Sender:
                 "POST", self._path, content, deadline_s=min(REQUEST_S, left_s), gzipped=True
             )
         except Unreachable as unreachable:
-            if was_cut(unreachable):
+            if was_cut(unreachable.__cause__):
                 raise BrokenOff(str(unreachable)) from None
             self.broke_down = left_s >= REQUEST_S and isinstance(unreachable.__cause__, socket.timeout)
             raise self._stop(str(unreachable)) from None
@@ -259,10 +258,3 @@ def halves(rows: list[Row]) -> list[list[Row]]:
     """The rows in two parts, without an empty one."""
     middle = len(rows) // 2
     return [part for part in (rows[:middle], rows[middle:]) if part]
-
-
-def was_cut(unreachable: Unreachable) -> bool:
-    """Whether there was a connection, and it ended before the answer."""
-    cause = unreachable.__cause__
-    cuts = (http.client.HTTPException, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
-    return isinstance(cause, cuts) or type(cause).__name__ == "SSLEOFError"
