@@ -20,6 +20,7 @@ from ctrlb.domain.errors import CtrlbError
 from ctrlb.domain.rows import Dataset
 from ctrlb.keys import create_key, list_keys, revoke_key
 from ctrlb.models import CreateKeyRequest, ListKeysRequest, RevokeKeyRequest
+from ctrlb.models.faults import first_fault
 from ctrlb.ports import Ports
 from ctrlb.wiring import (
     DATA_FOLDER,
@@ -47,8 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"ctrlb: {error}", file=sys.stderr)
         return 1
     except ValidationError as error:
-        fault = error.errors()[0]
-        print(f"ctrlb: {fault['loc'][0]}: {fault['msg']}", file=sys.stderr)
+        print(f"ctrlb: {first_fault(error)}", file=sys.stderr)
         return 1
     return status
 
@@ -210,8 +210,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(title="commands", required=True)
+    _add_serve(commands.add_parser("serve", help="serve on this machine, with everything kept in one folder"))
+    _add_keys(commands.add_parser("keys", help="make, list and revoke keys"))
+    _add_index(commands.add_parser("index", help="look after the search index"))
+    _add_sign_in(commands.add_parser("sign-in", help="print a new one-time sign-in link"))
+    _add_workspace(commands.add_parser("workspace", help="make a workspace, of the folder or of a deployment in AWS"))
+    return parser
 
-    serve = commands.add_parser("serve", help="serve on this machine, with everything kept in one folder")
+
+def _add_serve(serve: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)"
     )
@@ -219,39 +226,42 @@ def _parser() -> argparse.ArgumentParser:
     _add_data(serve)
     serve.set_defaults(command=_serve)
 
-    keys = commands.add_parser("keys", help="make, list and revoke keys").add_subparsers(
-        title="commands", required=True
-    )
-    create = keys.add_parser("create", help="make a key and print it, once")
+
+def _add_keys(keys: argparse.ArgumentParser) -> None:
+    commands = keys.add_subparsers(title="commands", required=True)
+    create = commands.add_parser("create", help="make a key and print it, once")
     create.add_argument("--name", dest="key_name", metavar="NAME", required=True, help="what the key is for")
     _add_expiry(create)
     _add_data(create)
     create.set_defaults(command=_create_key)
-    listing = keys.add_parser("list", help="list keys, without their secrets")
+    listing = commands.add_parser("list", help="list keys, without their secrets")
     _add_data(listing)
     listing.set_defaults(command=_list_keys)
-    revoke = keys.add_parser("revoke", help="end a key, at once")
+    revoke = commands.add_parser("revoke", help="end a key, at once")
     revoke.add_argument("key_id", help="the id that `keys list` shows")
     _add_data(revoke)
     revoke.set_defaults(command=_revoke_key)
 
-    index = commands.add_parser("index", help="look after the search index").add_subparsers(
-        title="commands", required=True
-    )
-    rebuild = index.add_parser("rebuild", help="make a dataset's search index anew from its stored rows")
+
+def _add_index(index: argparse.ArgumentParser) -> None:
+    commands = index.add_subparsers(title="commands", required=True)
+    rebuild = commands.add_parser("rebuild", help="make a dataset's search index anew from its stored rows")
     rebuild.add_argument("--dataset", required=True, help="the dataset whose rows are searched in it")
-    rebuild.add_argument("--workspace", help="the workspace of the dataset; in laptop mode there is but one")
+    rebuild.add_argument("--workspace", help="the workspace of the dataset; in laptop mode local, if left out")
     _add_data(rebuild)
     rebuild.set_defaults(command=_rebuild_index)
 
-    sign_in = commands.add_parser("sign-in", help="print a new one-time sign-in link")
-    _add_data(sign_in)
+
+def _add_sign_in(sign_in: argparse.ArgumentParser) -> None:
     sign_in.add_argument("--workspace", default=laptop.WORKSPACE, help="whose person signs in (default: %(default)s)")
     sign_in.add_argument("--person", default=laptop.FIRST_USER, help="who signs in (default: %(default)s)")
+    _add_data(sign_in)
     sign_in.set_defaults(command=_sign_in)
 
-    workspace = commands.add_parser("workspace", help="make a workspace, of the folder or of a deployment in AWS")
-    create = workspace.add_subparsers(title="commands", required=True).add_parser(
+
+def _add_workspace(workspace: argparse.ArgumentParser) -> None:
+    commands = workspace.add_subparsers(title="commands", required=True)
+    create = commands.add_parser(
         "create", help="make a workspace's Admin, unless they are there, and a key of theirs, and print that, once"
     )
     create.add_argument("--table", help="the output RelayTable of a deployment in AWS; left out, the folder is meant")
@@ -260,7 +270,6 @@ def _parser() -> argparse.ArgumentParser:
     _add_expiry(create)
     _add_data(create)
     create.set_defaults(command=_create_workspace, key_name="first key")
-    return parser
 
 
 def _add_expiry(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from ctrlb.domain import errors
 from ctrlb.domain.access import Caller
 from ctrlb.models import Answer, ErrorAnswer, Request
+from ctrlb.models.faults import first_fault
 from ctrlb.operations import Operation
 from ctrlb.ports import Ports
 
@@ -125,7 +126,7 @@ def validate(operation: Operation, fields: Fields) -> Request:
         else:
             request = operation.request.model_validate(values, strict=True)
     except ValidationError as error:
-        raise errors.Invalid(_first_fault(error, operation)) from None
+        raise errors.Invalid(first_fault(error, operation.body_field)) from None
     if fields.fault:
         raise errors.Invalid(fields.fault)
     return request
@@ -166,18 +167,3 @@ def _headers(error: errors.CtrlbError, status: int) -> dict[str, str]:
     if isinstance(error, errors.MethodNotAllowed):
         return {"Allow": ", ".join(error.allow)}
     return {"WWW-Authenticate": "Bearer"} if status == 401 else {}
-
-
-def _first_fault(error: ValidationError, operation: Operation) -> str:
-    """`row 3: seq is required`, `resource: should be a valid string`, `paths[2]: …`."""
-    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    path = list(fault["loc"])
-    row = ""
-    if operation.body_field and path[:1] == [operation.body_field]:
-        row = f"row {path[1]}: " if len(path) > 1 else ""
-        path = path[2:]
-    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
-    if fault["type"] == "missing":
-        return f"{row}{name} is required"
-    what = fault["msg"].removeprefix("Value error, ").replace("Input should", "should")
-    return f"{row}{name}: {what}" if name else f"{row}{what}"

@@ -43,7 +43,7 @@ def no_flag(value: Any) -> Any:
     return value
 
 
-def printable(value: str) -> str:
+def _printable(value: str) -> str:
     """The text, unless a list of it would not show what it is."""
     if not value.isprintable():
         raise ValueError("should hold printable characters only")
@@ -68,6 +68,8 @@ Id = Annotated[str, AfterValidator(_id), Field(json_schema_extra=_ID_SCHEMA)]
 OptionalId = Annotated[str, AfterValidator(_optional_id), Field(json_schema_extra={**_ID_SCHEMA, "minLength": 0})]
 DatasetName = Annotated[str, AfterValidator(_dataset), Field(json_schema_extra={"pattern": DATASET_PATTERN})]
 Name = Annotated[str, Field(max_length=MAX_NAME_CHARS), AfterValidator(without_nul)]
+Label = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_printable)]
+"""What a person calls a thing of theirs, so that they know it again in a list."""
 Whole = Annotated[int, BeforeValidator(_whole)]
 
 

@@ -1,16 +1,12 @@
 """The wire of ingest credentials."""
 
-from typing import Annotated
-
-from pydantic import AfterValidator, Field
-
-from ctrlb.models.fields import Answer, DatasetName, Id, Request, printable
+from ctrlb.models.fields import Answer, DatasetName, Id, Label, Request
 
 
 class CreateIngestCredentialRequest(Request):
     """Make a credential that sends OpenTelemetry logs to one dataset."""
 
-    name: Annotated[str, AfterValidator(printable), Field(min_length=1, max_length=100)]
+    name: Label
     dataset: DatasetName
 
 

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from ctrlb.domain.rows import EnforceMode
-from ctrlb.models.fields import Answer, DatasetName, Id, Request, Whole, no_flag, printable
+from ctrlb.models.fields import Answer, DatasetName, Id, Label, Request, Whole, no_flag
 
 
 class GetSettingsRequest(Request):
@@ -37,7 +37,7 @@ class ChangeSettingsRequest(Request):
 class CreateKeyRequest(Request):
     """Make a key that acts as you."""
 
-    name: Annotated[str, AfterValidator(printable), Field(min_length=1, max_length=100)]
+    name: Label
     expires_days: Annotated[Literal[30, 90, 365, 0], BeforeValidator(no_flag)] = Field(
         default=90, description="30, 90 or 365 days; 0 for never."
     )
