@@ -73,8 +73,9 @@ class LocalIssuer:
     def document(self, path: str) -> dict[str, Any]:
         """What it answers at a path."""
         if path.endswith("/.well-known/openid-configuration"):
-            keys_at = {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
-            return {**keys_at, "id_token_signing_alg_values_supported": ["RS256"], **self.discovery}
+            places = {f"{name}_endpoint": f"{self.url}/{name}" for name in ("authorization", "token", "end_session")}
+            places |= {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
+            return {**places, "id_token_signing_alg_values_supported": ["RS256"], **self.discovery}
         public = [public_jwk(key, key_id) for key_id, key in self.keys.items()]
         return {"keys": public if self.listed is None else self.listed}
 

@@ -242,6 +242,7 @@ OPERATIONS: tuple[Operation, ...] = (
         writes=True,
         persons_only=True,
     ),
+    Operation(sign_in.get_sign_in, models.GetSignInRequest, models.GetSignInAnswer, "GET", "/ai/sign-in", None),
     Operation(
         sign_in.sign_in,
         models.SignInRequest,

@@ -1,10 +1,19 @@
-"""A person's session on a laptop: a one-time code, printed by the server, becomes a bearer token."""
+"""How people sign in, and their session on a laptop: a one-time code, printed by the server, becomes a bearer token."""
+
+from dataclasses import asdict
 
 from ctrlb.domain.access import Caller
-from ctrlb.domain.errors import Invalid, SignInRefused
+from ctrlb.domain.errors import AuthUnavailable, Invalid, SignInRefused, Unavailable
 from ctrlb.domain.key_format import secret_hash
 from ctrlb.domain.rows import SignIn
-from ctrlb.models import SignInAnswer, SignInRequest, SignOutAnswer, SignOutRequest
+from ctrlb.models import (
+    GetSignInAnswer,
+    GetSignInRequest,
+    SignInAnswer,
+    SignInRequest,
+    SignOutAnswer,
+    SignOutRequest,
+)
 from ctrlb.ports import Ports
 
 TOKEN_PREFIX = "ctrlbs_"
@@ -20,6 +29,25 @@ def new_code(workspace: str, user: str, ports: Ports) -> str:
     sign_in = SignIn(secret_hash(code), workspace, user, ports.clock.now_us() + CODE_US)
     ports.identity.add_sign_in(sign_in, once=True)
     return code
+
+
+def get_sign_in(request: GetSignInRequest, caller: Caller | None, ports: Ports) -> GetSignInAnswer:
+    """Tell where people sign in, and as which client. No store is asked, and the issuer within its bounds.
+
+    Raises AuthUnavailable while it does not answer.
+    """
+    issuer = ports.issuer
+    if issuer is None:
+        return GetSignInAnswer(how="link")
+    try:
+        places = issuer.places()
+    except Unavailable as error:
+        raise AuthUnavailable(
+            "the issuer does not answer right now; send the same again", error.retry_after_s
+        ) from None
+    return GetSignInAnswer(
+        how="issuer", issuer=issuer.address, client_id=issuer.client_id, scope=issuer.scope, **asdict(places)
+    )
 
 
 def sign_in(request: SignInRequest, caller: Caller | None, ports: Ports) -> SignInAnswer:

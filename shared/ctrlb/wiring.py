@@ -35,18 +35,19 @@ def ports() -> Ports:
 def _stores() -> Ports:
     folder = os.environ.get(DATA_FOLDER)
     if folder is None:
-        return _with_issuer(_aws_stores().ports())
+        return _with_issuer(_aws_stores().ports(), audience_comes_later=True)
     stores = contextlib.ExitStack()
     atexit.register(stores.close)
     return _with_issuer(stores.enter_context(embedded(Path(folder))))
 
 
-def _with_issuer(stores: Ports) -> Ports:
+def _with_issuer(stores: Ports, *, audience_comes_later: bool = False) -> Ports:
     if not os.environ.get(OIDC_ISSUER):
         return stores
     from ctrlb.adapters.oidc_issuer import Oidc, OidcIssuer
 
-    return replace(stores, issuer=OidcIssuer(Oidc.named(os.environ), stores.clock))
+    oidc = Oidc.named(os.environ, audience_comes_later=audience_comes_later)
+    return replace(stores, issuer=OidcIssuer(oidc, stores.clock))
 
 
 def workspace_hosts() -> Mapping[str, str]:

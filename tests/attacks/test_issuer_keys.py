@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ctrlb.adapters import oidc_keys
+from ctrlb.adapters import oidc_answers
 from ctrlb.adapters.oidc_issuer import Oidc
 from ctrlb.domain.errors import AuthUnavailable, Invalid, SignInRefused
 from ctrlb.edge.identity import identify
@@ -40,7 +40,7 @@ def test_the_issuer_is_asked_once_for_many_tokens(people: Ports, issuer: LocalIs
 def test_a_new_key_is_taken_within_its_bound(people: Ports, issuer: LocalIssuer, clock: HandClock) -> None:
     assert let_in(issuer.token(), people)
     issuer.keys["second"] = rsa_key()
-    clock.move_s(oidc_keys.ASK_EVERY_S)
+    clock.move_s(oidc_answers.ASK_EVERY_S)
     assert let_in(issuer.token(key_id="second"), people)
     assert let_in(issuer.token(), people)
 
@@ -51,7 +51,7 @@ def test_a_key_that_the_issuer_withdrew_is_refused_within_the_hour(
     token = issuer.token()
     assert let_in(token, people)
     issuer.keys = {"second": rsa_key()}
-    clock.move_s(oidc_keys.FRESH_S - 1)
+    clock.move_s(oidc_answers.FRESH_S - 1)
     assert let_in(token, people)
     clock.move_s(1)
     refused(token, people)
@@ -65,7 +65,7 @@ def test_ids_of_keys_that_nobody_has_do_not_have_the_issuer_asked_again(
         refused(issuer.token(header={"kid": f"made-up-{number}"}), people)
         clock.move_s(0.1)
     assert issuer.asked == [DISCOVERY, KEYS]
-    clock.move_s(oidc_keys.ASK_EVERY_S)
+    clock.move_s(oidc_answers.ASK_EVERY_S)
     for number in range(200):
         refused(issuer.token(header={"kid": f"made-up-{number}"}), people)
     assert issuer.asked == [DISCOVERY, KEYS] * 2
@@ -106,7 +106,7 @@ def test_an_issuer_that_is_down_is_asked_again_only_after_a_while(
         unavailable(issuer.token(), people)
     assert issuer.asked == [DISCOVERY]
     issuer.answer = None
-    clock.move_s(oidc_keys.RETRY_S)
+    clock.move_s(oidc_answers.RETRY_S)
     assert let_in(issuer.token(), people)
 
 
@@ -116,7 +116,7 @@ def test_known_keys_are_used_for_a_day_while_the_issuer_is_down(
     token = issuer.token()
     assert let_in(token, people)
     issuer.answer = lambda handler, path: send(handler, {}, status=500)
-    clock.move_s(oidc_keys.KEPT_S - 1)
+    clock.move_s(oidc_answers.KEPT_S - 1)
     assert let_in(token, people)
     unavailable(issuer.token(header={"kid": "perhaps-new"}), people)
     clock.move_s(1)
@@ -135,7 +135,7 @@ def _redirect(handler: BaseHTTPRequestHandler, path: str) -> None:
 
 
 def _too_long(handler: BaseHTTPRequestHandler, path: str) -> None:
-    send(handler, {"keys": ["x" * oidc_keys.MAX_DOCUMENT_BYTES]})
+    send(handler, {"keys": ["x" * oidc_answers.MAX_DOCUMENT_BYTES]})
 
 
 def _broken(handler: BaseHTTPRequestHandler, path: str) -> None:
@@ -209,7 +209,7 @@ def test_nobody_waits_for_the_thread_that_asks_once_there_are_keys(
         send(handler, issuer.document(path))
 
     issuer.answer = slowly
-    clock.move_s(oidc_keys.ASK_EVERY_S)
+    clock.move_s(oidc_answers.ASK_EVERY_S)
     outcome: list[type[Exception]] = []
 
     def ask() -> None:
@@ -234,7 +234,7 @@ def test_nobody_waits_for_the_thread_that_asks_once_there_are_keys(
 )
 def test_an_issuer_that_others_could_speak_for_is_not_trusted(issuer_url: str, clock: HandClock) -> None:
     with pytest.raises(Invalid, match="https"):
-        oidc_keys.IssuerKeys(issuer_url, clock)
+        oidc_answers.IssuerReader(issuer_url, clock)
 
 
 def test_an_issuer_is_named_whole_or_the_server_does_not_start() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from ctrlb import claims, notes, ports, runs, sessions, sign_in
-from ctrlb.adapters import oidc_issuer, oidc_keys, sqlite_database, sqlite_readers
+from ctrlb.adapters import oidc_answers, oidc_issuer, sqlite_database, sqlite_readers
 from ctrlb.domain import claim_rules, ids, resource_keys, session_rules, session_text, words
 from ctrlb.edge import http, limits, local, log_file
 from tests.documents import PROJECT
@@ -45,7 +45,7 @@ BOUNDS = [
     ("another read that takes long | 503 after {:.0f} s", sqlite_readers.READ_BUDGET_S),
     ("A token over {:,} characters", oidc_issuer.MAX_TOKEN_CHARS),
     ("may\n  differ by {} seconds", oidc_issuer.LEEWAY_S),
-    ("at most every {:.0f} seconds; `jku`", oidc_keys.ASK_EVERY_S),
+    ("at most every {:.0f} seconds; `jku`", oidc_answers.ASK_EVERY_S),
     ("A process counts what it sees, {:,} names", limits.MAX_COUNTED),
     ("has {:,.0f} requests a second", limits.DEFAULT_REQUESTS_PER_S),
     ("and {:,.0f} at once after a\npause", limits.DEFAULT_REQUESTS_PER_S * limits.BURST_S),

@@ -51,7 +51,7 @@ def test_a_function_has_its_client_before_the_first_request_and_no_store_that_it
     assert not stores & loaded
 
 
-@pytest.mark.parametrize("operation", ["health", "openapi", "refuse_unknown"])
+@pytest.mark.parametrize("operation", ["get_sign_in", "health", "openapi", "refuse_unknown"])
 def test_a_function_that_asks_no_store_does_not_wait_for_one(operation: str) -> None:
     assert "botocore.client" not in modules_after(f"import functions.{operation}", **AWS)
 
@@ -121,6 +121,14 @@ def test_what_checks_the_tokens_of_an_issuer_is_imported_once_one_comes() -> Non
     code = "import functions.claim\nfrom ctrlb.wiring import ports\nassert ports().issuer"
     loaded = modules_after(code, **AWS, **ISSUER)
     assert not {"jwt", "cryptography"} & loaded
+
+
+def test_for_whom_tokens_are_may_be_said_by_the_gateway_in_aws_and_nowhere_else(tmp_path: os.PathLike[str]) -> None:
+    code = "from ctrlb.wiring import ports\nassert ports().issuer.client_id == ''"
+    nameless = ISSUER | {"OIDC_AUDIENCE": ""}
+    modules_after(code, **AWS, **nameless)
+    with pytest.raises(AssertionError, match="OIDC_ISSUER needs OIDC_AUDIENCE"):
+        modules_after(code, CTRLB_DATA=str(tmp_path), **nameless)
 
 
 def test_no_issuer_is_trusted_that_nobody_named() -> None:

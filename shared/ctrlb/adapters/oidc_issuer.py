@@ -1,17 +1,20 @@
-"""People's tokens, checked by PyJWT with the keys of the issuer that the environment names.
+"""The issuer that the environment names: where people sign in, and their tokens, checked by PyJWT with its keys.
 
 PyJWT and cryptography cost a tenth of a second to import, so they are only when a token is there to be checked.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ctrlb.adapters.oidc_answers import IssuerReader, Kept
 from ctrlb.adapters.oidc_keys import IssuerKeys
+from ctrlb.adapters.oidc_sign_in import read_places
 from ctrlb.domain.errors import Invalid
 from ctrlb.domain.ids import id_fault
-from ctrlb.ports import Clock
+from ctrlb.ports import Clock, SignInPlaces
 
 OIDC_ISSUER = "OIDC_ISSUER"
 """The issuer, spelt as in its tokens."""
@@ -41,15 +44,18 @@ class Oidc:
     workspace: str
 
     @classmethod
-    def named(cls, variables: Mapping[str, str]) -> "Oidc":
-        """The issuer that the variables name. Raises Invalid when they do so in part."""
-        issuer = variables[OIDC_ISSUER]
+    def named(cls, variables: Mapping[str, str], *, audience_comes_later: bool = False) -> "Oidc":
+        """The issuer that the variables name. Raises Invalid when they do so in part.
+
+        Without an audience, which may come with the first request, no token is for us.
+        """
+        issuer, audience = variables[OIDC_ISSUER], variables.get(OIDC_AUDIENCE, "")
         claim = variables.get(OIDC_CLAIM) or CLAIMS[0]
-        if not variables.get(OIDC_AUDIENCE) or not variables.get(OIDC_WORKSPACE) or claim not in CLAIMS:
+        if not (audience or audience_comes_later) or not variables.get(OIDC_WORKSPACE) or claim not in CLAIMS:
             raise Invalid(
                 f"{OIDC_ISSUER} needs {OIDC_AUDIENCE} and {OIDC_WORKSPACE}, and {OIDC_CLAIM} is {' or '.join(CLAIMS)}"
             )
-        return cls(issuer, variables[OIDC_AUDIENCE], claim, variables[OIDC_WORKSPACE])
+        return cls(issuer, audience, claim, variables[OIDC_WORKSPACE])
 
 
 class OidcIssuer:
@@ -59,7 +65,31 @@ class OidcIssuer:
         self.address = oidc.issuer
         self.workspace = oidc.workspace
         self._oidc = oidc
-        self._keys = IssuerKeys(oidc.issuer, clock)
+        reader = IssuerReader(oidc.issuer, clock)
+        self._keys = IssuerKeys(reader, clock)
+        self._places = Kept(lambda: read_places(oidc.issuer, reader), clock)
+
+    @property
+    def client_id(self) -> str:
+        """See Issuer.client_id."""
+        return self._oidc.audience
+
+    @property
+    def scope(self) -> str:
+        """See Issuer.scope."""
+        return "openid email" if self._oidc.claim == "email" else "openid"
+
+    def of_client(self, client_id: str) -> "OidcIssuer":
+        """See Issuer.of_client."""
+        other = copy(self)
+        other._oidc = replace(self._oidc, audience=client_id)
+        return other
+
+    def places(self) -> SignInPlaces:
+        """See Issuer.places."""
+        places = self._places.find(lambda places: places)
+        assert places is not None  # a reading has them
+        return places
 
     def user(self, token: str) -> str | None:
         """See Issuer.user."""
@@ -93,7 +123,8 @@ class OidcIssuer:
         audience = claims.get("aud")
         if audience is None and claims.get("token_use") == "access":
             audience = claims.get("client_id")  # an access token of Cognito
-        return self._oidc.audience in (audience if isinstance(audience, list) else [audience])
+        audiences = audience if isinstance(audience, list) else [audience]
+        return bool(self._oidc.audience) and self._oidc.audience in audiences
 
     def _named_by(self, claims: Mapping[str, Any]) -> str | None:
         user = claims.get(self._oidc.claim)

@@ -14,6 +14,7 @@ from pydantic_core import from_json
 
 from ctrlb.answers import Answered, Fields, answer, refuse
 from ctrlb.domain.errors import CtrlbError, Invalid, MethodNotAllowed, NotFound, TooLarge
+from ctrlb.edge.identity import with_client
 from ctrlb.edge.limits import check_refusals, count_refusal, let_in
 from ctrlb.edge.log import log_request
 from ctrlb.models import MAX_RECORDS, Answer
@@ -41,7 +42,7 @@ def handler_for(run: Callable[..., Answer]) -> Handler:
 
     def handler(event: Event, context: Any) -> Response:
         started_s = time.perf_counter()
-        stores = ports()
+        stores = with_client(ports(), event)
 
         def read() -> Fields:
             if operation.lets_in:
@@ -203,6 +204,7 @@ def _segments(path: str) -> list[str]:
 def _unknown(method: str, path: str) -> NotFound | MethodNotAllowed:
     asked = path.split("/")
     allow = {operation.method for operation in OPERATIONS if _matches(_segments(operation.path), asked)}
+    allow.discard(method)  # an operation of laptop mode alone
     if path == MCP_PATH:
         allow.add("POST")
     if allow:

@@ -27,6 +27,8 @@ from ctrlb.domain.rows import IngestCredential, Key
 from ctrlb.ports import Issuer, Ports
 from ctrlb.sign_in import SESSION_US, TOKEN_PREFIX
 
+CLIENT_VARIABLE = "OIDC_AUDIENCE"
+"""The variable of a gateway's stage that says for whom an issuer's tokens must be."""
 LAST_USED_EVERY_US = 3_600_000_000
 _NOBODYS_SECRET = hashlib.sha256(b"nobody").hexdigest()
 _RENEW = "make a new key in the console"
@@ -66,6 +68,17 @@ def credential_of(authorization: str | None) -> str:
 def host_of(event: Mapping[str, Any]) -> str:
     """The host name that was called, in small letters: the gateway's word, else the header's; empty for none."""
     return host_name(event["requestContext"].get("domainName") or event["headers"].get("host", ""))
+
+
+def with_client(stores: Ports, event: Mapping[str, Any]) -> Ports:
+    """The stores, with the client that the gateway's stage names as whom tokens are for, where it names one.
+
+    In AWS the environment of a function cannot: the client knows the address of the API, which knows the functions.
+    """
+    client_id = (event.get("stageVariables") or {}).get(CLIENT_VARIABLE)
+    if not client_id or stores.issuer is None:
+        return stores
+    return replace(stores, issuer=stores.issuer.of_client(client_id))
 
 
 def _key_holder(credential: str, host: str, ports: Ports) -> Caller:

@@ -27,6 +27,7 @@ from ctrlb.answers import Answered, Fields, admit, answer, refuse
 from ctrlb.domain.access import Caller
 from ctrlb.domain.errors import Forbidden, Invalid, MethodNotAllowed
 from ctrlb.edge.http import Event, Handler, Response, header_value, named_fault, read_body, request_id, response
+from ctrlb.edge.identity import with_client
 from ctrlb.edge.limits import let_in
 from ctrlb.edge.log import log_request
 from ctrlb.models import Answer
@@ -93,7 +94,7 @@ def _let_in(event: Event) -> _Call:
     if method != "POST":
         raise MethodNotAllowed(f"{method} is not served here; the MCP server takes POST", ("POST",))
     _check_origin(event)
-    return _Call(let_in(event, ports()), event["headers"], read_body(event))
+    return _Call(let_in(event, with_client(ports(), event)), event["headers"], read_body(event))
 
 
 def _check_origin(event: Event) -> None:

@@ -87,6 +87,23 @@ class RevokeKeyAnswer(Answer):
     revoked: int
 
 
+class GetSignInRequest(Request):
+    """Read how people sign in here."""
+
+
+class GetSignInAnswer(Answer):
+    """By a link of the command line; or with an OpenID Connect issuer, whose names the other fields have."""
+
+    how: Literal["link", "issuer"]
+    issuer: str | None = None
+    client_id: str | None = None
+    scope: str | None = None
+    authorization_endpoint: str | None = None
+    token_endpoint: str | None = None
+    end_session_endpoint: str | None = None
+    end_session_return: str | None = None
+
+
 class SignInRequest(Request):
     """Exchange the one-time code of the sign-in link for a person's token."""
 

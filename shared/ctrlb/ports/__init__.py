@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 from ctrlb.domain.rows import AgentActivity, ClaimRow, Dataset, Edit, Event, Run, RunSummary, SessionRow
 from ctrlb.domain.streams import Change, DeadLetter, Outcome
 from ctrlb.domain.words import Term
-from ctrlb.ports.identity import MAX_LIVE_KEYS, IdentityStore, Issuer, Moved, TooManyKeys
+from ctrlb.ports.identity import MAX_LIVE_KEYS, IdentityStore, Issuer, Moved, SignInPlaces, TooManyKeys
 
 Order: TypeAlias = Literal["newest", "oldest"]
 
@@ -232,5 +232,6 @@ __all__ = [
     "SessionIndex",
     "SessionStore",
     "SessionTaken",
+    "SignInPlaces",
     "TooManyKeys",
 ]

@@ -1,5 +1,6 @@
 """What the operations ask about people: who they are, what they may do, and with what they come."""
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from ctrlb.domain.rows import Audit, Grounds, IngestCredential, Key, Member, Role, Settings, SignIn
@@ -99,6 +100,17 @@ class IdentityStore(Protocol):
         """End a session; one that is unknown is no error."""
 
 
+@dataclass(frozen=True, slots=True)
+class SignInPlaces:
+    """The addresses of an issuer that a browser goes to. The names are OpenID Connect's."""
+
+    authorization_endpoint: str
+    token_endpoint: str
+    end_session_endpoint: str | None
+    end_session_return: str
+    """The parameter in which end_session_endpoint takes the address to come back to."""
+
+
 class Issuer(Protocol):
     """Who signs a deployment's people in."""
 
@@ -109,6 +121,20 @@ class Issuer(Protocol):
     @property
     def workspace(self) -> str:
         """The workspace whose members they are, at an address that serves every workspace."""
+
+    @property
+    def client_id(self) -> str:
+        """As which of its clients people sign in here: its tokens are for that one."""
+
+    @property
+    def scope(self) -> str:
+        """What to ask it for, so that a token names the member."""
+
+    def of_client(self, client_id: str) -> "Issuer":
+        """The same issuer, with what is known of it, for another client."""
+
+    def places(self) -> SignInPlaces:
+        """Where people sign in and out. Raises Unavailable when it does not answer, or says so of no safe place."""
 
     def user(self, token: str) -> str | None:
         """The person that the token names; None when it is not the issuer's for us, or has ended.
