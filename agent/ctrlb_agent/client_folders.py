@@ -21,6 +21,14 @@ def claude_config_file(environ: Mapping[str, str]) -> str:
     return os.path.join(environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~"), ".claude.json")
 
 
+def claude_subagents(transcript: str) -> list[str]:
+    """The transcripts of the subagents of a Claude Code session."""
+    top = os.path.join(os.path.splitext(transcript)[0], "subagents")
+    return sorted(
+        os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names if name.endswith(".jsonl")
+    )
+
+
 def codex_folder(environ: Mapping[str, str], named: str | None = None) -> str:
     """Codex's folder, with its `config.toml` and transcripts, whether or not it is there: `named` by a person, or else
     what the variable says."""

@@ -159,9 +159,9 @@ def finish(client: str, event: str, hook: Mapping[str, Any], environ: Mapping[st
 
 
 def _start_upload(client: str, hook: Mapping[str, Any]) -> Any:
-    from ctrlb_agent.uploading import upload
+    from ctrlb_agent.uploading.start import start_detached
 
-    return upload.start_detached(client, hook)
+    return start_detached(client, hook)
 
 
 def _wait(upload: Any, give_up_s: float) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ctrlb_agent import state
-from ctrlb_agent.uploading import spool, upload
+from ctrlb_agent.uploading import background, spool, start
 from tests.acceptance.calls import eventually
 from tests.agent.bad_road import BadRoad, Passenger, answer_is_lost, arrives, hangs, is_answered, is_lost
 from tests.agent.programs import AGENT, PYTHON, TIMEOUT_S, logged
@@ -22,10 +22,10 @@ from tests.agent.uploads import Machine
 from tests.laptop import Laptop
 
 START_AND_DIE = (
-    "import json, os, sys; sys.path.insert(0, sys.argv[1]); from ctrlb_agent.uploading.upload import start_detached; "
+    "import json, os, sys; sys.path.insert(0, sys.argv[1]); from ctrlb_agent.uploading.start import start_detached; "
     "start_detached('claude', json.loads(sys.argv[2])); os._exit(0)"
 )
-SOONER = "from ctrlb_agent.uploading import upload; upload.HARD_END_S = 0.3"
+SOONER = "from ctrlb_agent.uploading import background; background.HARD_END_S = 0.3"
 ROUNDS = 30
 MAX_ROUND_S = 0.7
 LARGE_MB = 400
@@ -72,7 +72,7 @@ def test_other_users_cannot_read_in_the_list_of_processes_what_was_said(
     agent_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CTRLB_URL", "")
-    process = upload.start_detached("claude", {"hook_event_name": "Stop", "last_assistant_message": "said", "x": 1})
+    process = start.start_detached("claude", {"hook_event_name": "Stop", "last_assistant_message": "said", "x": 1})
     assert process is not None
     assert process.wait(TIMEOUT_S) == 0
     assert isinstance(process.args, list)
@@ -91,7 +91,7 @@ def test_a_state_folder_that_is_named_by_a_relative_path_is_the_same_one_for_the
         machine.write(machine.say("it is my-own-secret"))
         for name in ("CTRLB_URL", "CTRLB_KEY"):
             monkeypatch.setenv(name, machine.environ[name])
-        process = upload.start_detached("claude", machine.hook("Stop"))
+        process = start.start_detached("claude", machine.hook("Stop"))
         assert process is not None
         assert process.wait(TIMEOUT_S) == 0
     assert bodies(laptop, session) == ["it is [REDACTED]"]
@@ -103,7 +103,7 @@ def test_a_process_that_hangs_is_ended(laptop: Laptop, tmp_path: Path, session: 
     with BadRoad(laptop.url, then=hangs) as road:
         machine = Machine(tmp_path, laptop, road, session)
         machine.write(machine.say("one"))
-        hasty = upload.START.replace("sys.exit", f"{SOONER}; sys.exit")
+        hasty = start.START.replace("sys.exit", f"{SOONER}; sys.exit")
         told = json.dumps(machine.hook("Stop"))
         done = subprocess.run([PYTHON, "-c", hasty, str(AGENT), "claude", told], env=machine.environ, timeout=TIMEOUT_S)
     assert done.returncode == -signal.SIGALRM
@@ -124,13 +124,13 @@ def test_a_half_written_file_that_another_process_puts_into_its_place_does_not_m
         return written
 
     monkeypatch.setattr(os.path, "getmtime", at_the_same_time)
-    upload.remove_half_written(str(left[0].parent))
+    background.remove_half_written(str(left[0].parent))
     assert not any(file.exists() for file in left)
 
 
 def test_a_process_that_cannot_start_costs_a_line_in_the_log(agent_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/no/such/python")
-    assert upload.start_detached("claude", {"hook_event_name": "Stop"}) is None
+    assert start.start_detached("claude", {"hook_event_name": "Stop"}) is None
     assert "upload: could not be started" in logged(agent_home)
 
 
@@ -211,8 +211,8 @@ def test_a_hook_of_a_session_uploads_its_subagents_too(laptop: Laptop, tmp_path:
 
 def test_the_files_of_a_hook_are_those_that_it_names(tmp_path: Path) -> None:
     hook = json.loads((DATA / "codex" / "hooks" / "SubagentStop.json").read_text())
-    assert upload.files_of("codex", hook) == [hook["transcript_path"], hook["agent_transcript_path"]]
-    assert upload.files_of("claude", {"transcript_path": None}) == []
+    assert background.files_of("codex", hook) == [hook["transcript_path"], hook["agent_transcript_path"]]
+    assert background.files_of("claude", {"transcript_path": None}) == []
 
 
 @pytest.mark.slow
@@ -224,7 +224,7 @@ def test_a_large_transcript_is_read_in_little_memory(laptop: Laptop, tmp_path: P
         for number in range(LARGE_MB):
             machine.write(machine.say(f"{number} {'y' * 20_000}") + blob)
         told = json.dumps(machine.hook("Stop"))
-        bounded = ["sh", "-c", f'ulimit -v {MAX_MEMORY_KB}; exec "$@"', "sh", PYTHON, "-I", "-S", "-c", upload.START]
+        bounded = ["sh", "-c", f'ulimit -v {MAX_MEMORY_KB}; exec "$@"', "sh", PYTHON, "-I", "-S", "-c", start.START]
         subprocess.run([*bounded, str(AGENT), "claude", told], env=machine.environ, timeout=TIMEOUT_S, check=True)
     assert len(stored(laptop, session)) == LARGE_MB
 

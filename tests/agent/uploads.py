@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ctrlb_agent import state
-from ctrlb_agent.uploading import upload
+from ctrlb_agent.uploading import start, upload
 from ctrlb_agent.uploading.transcript import Parser
 from ctrlb_agent.uploading.upload import Report
 from tests.agent.bad_road import BadRoad
@@ -71,7 +71,7 @@ class Machine:
     def start(self, event: str, client: str = "claude", **more: Any) -> subprocess.Popen[bytes]:
         """The process that a hook starts, as a child of this one."""
         told = json.dumps(self.hook(event, **more))
-        return subprocess.Popen([PYTHON, "-I", "-S", "-c", upload.START, str(AGENT), client, told], env=self.environ)
+        return subprocess.Popen([PYTHON, "-I", "-S", "-c", start.START, str(AGENT), client, told], env=self.environ)
 
     def run(self, event: str, **more: Any) -> None:
         """See that process through."""

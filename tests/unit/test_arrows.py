@@ -94,7 +94,8 @@ AGENT_MAY_IMPORT: dict[str, frozenset[str]] = {
     "redacting": frozenset({"state"}),
     "sessions": frozenset({"paths", "settings", "state"}),
     "uploading": frozenset(
-        {"calls", "connection", "json_values", "paths", "redacting", "sessions", "settings", "state", "transcripts"}
+        {"calls", "client_folders", "connection", "json_values", "paths"}
+        | {"redacting", "sessions", "settings", "state", "transcripts"}
     ),
     "edit_check": frozenset(
         {"calls", "complaints", "connection", "hook", "json_values", "paths"}

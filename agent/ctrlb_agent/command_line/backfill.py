@@ -12,14 +12,14 @@ import time
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from ctrlb_agent.client_folders import claude_folder, codex_folder
+from ctrlb_agent.client_folders import claude_folder, claude_subagents, codex_folder
 from ctrlb_agent.command_line.place import reached
 from ctrlb_agent.command_line.streams import say, say_aside
 from ctrlb_agent.uploading import cursor
 from ctrlb_agent.uploading.files import opened
 from ctrlb_agent.uploading.transcript import first_cwd, new_rows, parser_of
 from ctrlb_agent.uploading.transfer import Transfer
-from ctrlb_agent.uploading.upload import reason_of, subagents_of
+from ctrlb_agent.uploading.upload import reason_of
 
 if TYPE_CHECKING:
     import argparse
@@ -125,7 +125,7 @@ def _claude_paths(environ: Mapping[str, str]) -> Iterator[str]:
         for path in _folder(project):
             if path.endswith(".jsonl"):
                 yield path
-                yield from subagents_of(path)
+                yield from claude_subagents(path)
 
 
 def _codex_paths(environ: Mapping[str, str]) -> Iterator[str]:
