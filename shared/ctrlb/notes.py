@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ctrlb.domain.access import Caller
 from ctrlb.domain.rows import Event, Holder, Run
-from ctrlb.models import PeerEvent, PeersAnswer, PeersRequest, PostAnswer, PostRequest
+from ctrlb.models import PeerEvent, PeersAnswer, PeersRequest, PostAnswer, PostRequest, fitting
 from ctrlb.ports import PREVIEW_CHARS, Ports
 
 NOTE_CHARS = 2_000
@@ -26,8 +26,8 @@ def peers(request: PeersRequest, caller: Caller, ports: Ports) -> PeersAnswer:
 
 
 def peer_events(events: Iterable[Event], now_us: int) -> list[PeerEvent]:
-    """Events as the wire shows them, texts cut at 300 characters."""
-    return [
+    """Events as the wire shows them, texts cut at 300 characters; as many as fit in an answer."""
+    return fitting(
         PeerEvent(
             agent=event.holder.agent,
             kind=event.kind,
@@ -38,4 +38,4 @@ def peer_events(events: Iterable[Event], now_us: int) -> list[PeerEvent]:
             ts=event.ts_us,
         )
         for event in events
-    ]
+    )

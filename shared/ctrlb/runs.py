@@ -3,6 +3,8 @@
 import base64
 import json
 from collections.abc import Iterator
+from heapq import nlargest
+from operator import attrgetter
 
 from ctrlb.domain.access import Caller
 from ctrlb.domain.detectors import Finding, duplicate_edits, silent_agents
@@ -21,10 +23,13 @@ from ctrlb.models import (
     RunListItem,
     RunResource,
     RunStatus,
+    fitting,
 )
 from ctrlb.notes import peer_events
 from ctrlb.ports import Ports
 
+RUN_AGENTS = 500
+AGENT_SESSIONS = 100
 RUN_EVENTS = 500
 RUN_RESOURCES = 500
 RUN_EDITS = 5_000
@@ -62,24 +67,27 @@ def get_run(request: GetRunRequest, caller: Caller, ports: Ports) -> GetRunAnswe
         raise NotFound(f"you see no row of the run {request.run_id} in {run.dataset.name}")
     status = _status(summary, caller, now_us)
     activities = ports.runs.agents(run)
+    latest = set(nlargest(RUN_AGENTS, activities, key=attrgetter("last_us", "first_us")))
+    shown = [activity for activity in activities if activity in latest]
     resources, resources_total = ports.runs.resources(run, RUN_RESOURCES)
     silent_after_us = caller.settings.silent_after_seconds * 1_000_000
     live = status == "live"
     findings = [
         *duplicate_edits(ports.runs.edits(run, RUN_EDITS)),
-        *silent_agents(activities, now_us, silent_after_us, live),
+        *silent_agents(shown, now_us, silent_after_us, live),
     ]
     return GetRunAnswer(
         run_id=request.run_id,
         status=status,
         started=summary.started_us,
         last=summary.last_us,
-        agents=[_agent(activity, live and is_silent(activity, now_us, silent_after_us)) for activity in activities],
+        agents=fitting(_agent(activity, live and is_silent(activity, now_us, silent_after_us)) for activity in shown),
+        agents_total=len(activities),
         events=peer_events(ports.relay.newest(run, RUN_EVENTS), now_us),
         events_total=summary.events,
-        resources=[_resource(row, now_us) for row in resources],
+        resources=fitting(_resource(row, now_us) for row in resources),
         resources_total=resources_total,
-        detectors=[_finding(finding) for finding in findings],
+        detectors=fitting(map(_finding, findings)),
     )
 
 
@@ -118,7 +126,7 @@ def _agent(activity: AgentActivity, silent: bool) -> RunAgent:
         first=activity.first_us,
         last=activity.last_us,
         silent=silent,
-        sessions=list(activity.session_ids),
+        sessions=list(activity.session_ids[-AGENT_SESSIONS:]),
     )
 
 

@@ -152,6 +152,7 @@ def test_one_run_shows_its_agents_events_resources_and_detectors(
             "started",
             "last",
             "agents",
+            "agents_total",
             "events",
             "events_total",
             "resources",
@@ -163,7 +164,7 @@ def test_one_run_shows_its_agents_events_resources_and_detectors(
             ("agent-a", False, [session_id]),
             ("agent-b", False, []),
         ]
-        assert run["resources_total"] == 3
+        assert (run["agents_total"], run["resources_total"]) == (2, 3)
         return run
 
     run = eventually(look)

@@ -4,8 +4,9 @@ import pytest
 
 from ctrlb import claims, notes, ports, runs, sessions, sign_in
 from ctrlb.adapters import oidc_answers, oidc_issuer, sqlite_database, sqlite_readers
-from ctrlb.domain import claim_rules, ids, resource_keys, session_rules, session_text, words
+from ctrlb.domain import claim_rules, ids, resource_keys, rows, session_rules, session_text, words
 from ctrlb.edge import http, limits, local, log_file
+from ctrlb.models import fields
 from tests.documents import PROJECT
 
 SAID = "".join((PROJECT / "docs" / f"{name}.md").read_text() for name in ("api", "operating", "security"))
@@ -34,7 +35,12 @@ BOUNDS = [
     ("more than {:,} characters are 400", resource_keys.MAX_CHARS),
     ("1 to {} letters or digits", resource_keys.MAX_EXTENSION_CHARS),
     ("One call looks at {:,} runs", runs.RUNS_READ),
+    ("wrote to it; {} when there are that many", rows.COUNTED_AGENTS),
+    ("The {:,} that wrote last", runs.RUN_AGENTS),
+    ("its last {:,} sessions", runs.AGENT_SESSIONS),
     ("The newest {:,} events", runs.RUN_EVENTS),
+    ("The events take at\nmost {:.0f} kB", fields.MAX_LIST_BYTES / 1_000),
+    ("lists takes at most {:.0f} kB", fields.MAX_LIST_BYTES / 1_000),
     ("The {:,} resources", runs.RUN_RESOURCES),
     ("the newest {:,} are compared", runs.RUN_EDITS),
     ("| A sign-in code | {:.0f} minutes", sign_in.CODE_US / 60_000_000),

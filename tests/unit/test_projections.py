@@ -1,11 +1,14 @@
 """Projections of a run's rows are the same in whatever order and however often the rows are delivered."""
 
+import random
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctrlb.domain.projections import Fact, Projection, RelayFact, SessionFact, merged_activity, project
+from ctrlb.domain import projections
+from ctrlb.domain.projections import Fact, Projection, RelayFact, RunHead, SessionFact, merged_activity, project
 from ctrlb.domain.rows import AgentActivity, ClaimKind, ClaimRow, Dataset, Event, Holder, Run, SessionRow
 
 DATASET = Dataset("acme", "agent_sessions")
@@ -83,3 +86,19 @@ def test_a_version_without_edits_takes_the_place_of_one_that_had_some() -> None:
     first, later = SessionFact(DATASET, row, "ann", 1), SessionFact(DATASET, replace(row, paths=""), "ann", 2)
     for facts in ([first, later], [later, first]):
         assert project(facts)[RUNS[0]].edits["s", 1, 0].edits == ()
+
+
+@given(st.lists(st.frozensets(st.text("abcdefgh", min_size=1, max_size=1)), max_size=6), st.randoms())
+def test_the_agents_that_a_full_head_keeps_are_the_same_in_whatever_order_they_come(
+    told: list[frozenset[str]], rng: random.Random
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(projections, "COUNTED_AGENTS", 3)
+        outcomes = []
+        for _ in range(3):
+            head = RunHead(0, 0)
+            for agents in rng.sample([*told, *told], 2 * len(told)):
+                head = head.merged(RunHead(0, 0, agents=agents))
+            outcomes.append(head.agents)
+    assert set(map(len, outcomes)) == {min(3, len(frozenset().union(*told)))}
+    assert len(set(outcomes)) == 1

@@ -6,7 +6,7 @@ Nothing is stored for it beyond what both write with their rows: `run_agents` an
 
 from ctrlb.adapters.sqlite_database import SqliteDatabase
 from ctrlb.adapters.sqlite_relay import CLAIM_COLUMNS, claim_row
-from ctrlb.domain.rows import AgentActivity, ClaimRow, Dataset, Edit, Holder, Run, RunSummary
+from ctrlb.domain.rows import COUNTED_AGENTS, AgentActivity, ClaimRow, Dataset, Edit, Holder, Run, RunSummary
 from ctrlb.domain.run_rules import merge_activities
 
 AFTER_ALL = (2**63 - 1, "")
@@ -39,7 +39,7 @@ SELECT
         coalesce((SELECT max(last_us) FROM run_activity WHERE {_PAGED_RUN}), 0)
     ),
     (
-        SELECT count(*) FROM (
+        SELECT min(count(*), {COUNTED_AGENTS}) FROM (
             SELECT user, agent FROM relay.run_agents WHERE {_PAGED_RUN}
             UNION
             SELECT user, agent FROM run_activity WHERE {_PAGED_RUN}

@@ -8,9 +8,10 @@ and as often as may be, the same.
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from typing import TypeAlias
 
-from ctrlb.domain.rows import AgentActivity, ClaimRow, Dataset, Edit, Event, Holder, Run, SessionRow
+from ctrlb.domain.rows import COUNTED_AGENTS, AgentActivity, ClaimRow, Dataset, Edit, Event, Holder, Run, SessionRow
 from ctrlb.domain.run_rules import activities, edits_of, merge_activities, says_call_failed
 
 AGENT_NAME_CHARS = 16
@@ -52,7 +53,7 @@ class RunHead:
     """The latest end that any hold was given; after it, none is live."""
     users: frozenset[str] = frozenset()
     agents: frozenset[str] = frozenset()
-    """A short name for each."""
+    """A short name for each; of more than COUNTED_AGENTS the least, which are the same in whatever order they come."""
 
     def merged(self, other: "RunHead") -> "RunHead":
         """Both in one."""
@@ -61,7 +62,7 @@ class RunHead:
             max(self.last_us, other.last_us),
             max(self.lease_until_us, other.lease_until_us),
             self.users | other.users,
-            self.agents | other.agents,
+            frozenset(nsmallest(COUNTED_AGENTS, self.agents | other.agents)),
         )
 
 

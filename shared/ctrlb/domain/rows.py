@@ -118,6 +118,10 @@ class SessionRow:
         return (self.session_id, self.seq, self.block_idx)
 
 
+COUNTED_AGENTS = 1_000
+"""So many agents of a run are counted: all of a team's, and no more than the head of a run can hold."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunSummary:
     """What the list of runs shows of one run. Up to a second old."""
@@ -126,6 +130,7 @@ class RunSummary:
     started_us: int
     last_us: int
     agents: int
+    """COUNTED_AGENTS when there are that many or more."""
     events: int
     held: int
     """Resources held at the time of the read."""

@@ -28,6 +28,7 @@ from ctrlb.models.fields import (
     RunRequest,
     Whole,
     Wire,
+    fitting,
 )
 from ctrlb.models.ingest import (
     CreateIngestCredentialAnswer,
@@ -211,4 +212,5 @@ __all__ = [
     "UploadRecordsRequest",
     "Whole",
     "Wire",
+    "fitting",
 ]

@@ -1,8 +1,10 @@
 """What requests and answers are made of: the bases, the kinds of fields, and their limits."""
 
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import to_json
 
 from ctrlb.domain.ids import DATASET_PATTERN, MAX_ID_CHARS, dataset_fault, id_fault
 
@@ -16,6 +18,8 @@ MIN_TIMESTAMP_US = 946_684_800_000_000
 """2000-01-01."""
 MAX_TIMESTAMP_US = 4_102_444_800_000_000
 """2100-01-01."""
+MAX_LIST_BYTES = 700_000
+"""Of a list in an answer whose items can be long. A function in AWS answers with at most 6 MB, all escapes counted."""
 MAX_SEQ = 2**53 - 1
 """The largest whole number that every JSON reader keeps exact."""
 
@@ -92,6 +96,21 @@ class Request(Wire):
 
 class Answer(Wire):
     """What a caller gets. Fields that are not set are left out of the answer."""
+
+
+AnyAnswer = TypeVar("AnyAnswer", bound=Answer)
+
+
+def fitting(items: Iterable[AnyAnswer]) -> list[AnyAnswer]:
+    """The items from the first on, as many as take MAX_LIST_BYTES."""
+    taken: list[AnyAnswer] = []
+    left_bytes = MAX_LIST_BYTES
+    for item in items:
+        left_bytes -= len(to_json(item))
+        if left_bytes < 0:
+            break
+        taken.append(item)
+    return taken
 
 
 class DatasetRequest(Request):

@@ -84,13 +84,14 @@ class DetectorFinding(Answer):
 
 
 class GetRunAnswer(Answer):
-    """One run. At most 500 events and 500 resources, newest first, and how many there are."""
+    """One run. At most 500 agents, events and resources, the newest, and how many there are."""
 
     run_id: str
     status: RunStatus
     started: int
     last: int
     agents: list[RunAgent]
+    agents_total: int
     events: list[PeerEvent]
     events_total: int
     resources: list[RunResource]
