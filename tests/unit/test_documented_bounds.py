@@ -5,7 +5,7 @@ import pytest
 from ctrlb import claims, notes, ports, runs, sessions, sign_in
 from ctrlb.adapters import oidc_answers, oidc_issuer, sqlite_database, sqlite_readers
 from ctrlb.domain import claim_rules, ids, resource_keys, rows, session_rules, session_text, words
-from ctrlb.edge import http, limits, local, log_file
+from ctrlb.edge import http, limits, local, local_protocol, log_file
 from ctrlb.models import fields
 from tests.documents import PROJECT
 
@@ -46,6 +46,8 @@ BOUNDS = [
     ("| A sign-in code | {:.0f} minutes", sign_in.CODE_US / 60_000_000),
     ("| A person's session | {:.0f} hours", sign_in.SESSION_US / 3_600_000_000),
     ("under way at once | {}; more wait", local.THREADS),
+    ("of more than {} the others are 503", local.MAX_REQUESTS),
+    ("connection is ended after {:.0f} s", local_protocol.PATIENCE_S),
     ("which get {} seconds", local.SHUTDOWN_S),
     ("beside the server say | 503 after {:.0f} s", sqlite_database.BUSY_TIMEOUT_MS / 1_000),
     ("another read that takes long | 503 after {:.0f} s", sqlite_readers.READ_BUDGET_S),

@@ -22,6 +22,8 @@ from ctrlb.edge.routes import Router
 
 THREADS = 40
 """Requests under way at once; more wait. A claim spends most of its time waiting, so many fit two cores."""
+MAX_REQUESTS = 512
+"""Requests taken in at once, with those that wait for a thread or for the rest of their body; others are 503."""
 MAX_BODY_BYTES = 10 * 1024 * 1024
 """API Gateway's limit; the contract's own, 4 MiB, is kept by the handlers."""
 MAX_DRAINED_BYTES = 256 * 1024 * 1024
@@ -92,6 +94,10 @@ class LocalApp:
 
     async def _served(self, scope: Scope, receive: Receive) -> Response:
         """The response to one request; when the server stops before there is one, that nothing is promised."""
+        if len(self._answering) > MAX_REQUESTS:
+            return refusal(
+                Unavailable(f"{MAX_REQUESTS} requests are under way already; send the same again"), _event(scope, b"")
+            )
         try:
             body = await _read(receive)
             work = self._pool.submit(self._answer, scope, body)

@@ -1,5 +1,7 @@
 """HTTP as uvicorn reads it, with what a server needs that anybody may talk to: bounds, and one error shape."""
 
+import asyncio
+
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ctrlb.answers import refuse
@@ -8,12 +10,26 @@ from ctrlb.domain.errors import Invalid
 MAX_HEAD_BYTES = 64 * 1024
 """A longer head (request line and headers) is refused. Looked at as it comes, so one read, 256 KiB, may pass."""
 
+PATIENCE_S = 60.0
+"""How long a client may take to send a request whole, or to fetch an answer, before its connection is ended."""
+
 
 class LocalProtocol(HttpToolsProtocol):
     """A connection. What it cannot read never reaches a handler, and is refused in the one error shape too."""
 
     _in_head = True
     _head_bytes = 0
+    _patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """A client is there; its request is awaited."""
+        super().connection_made(transport)
+        self._await_client()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
+        self._stop_awaiting()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Take what came, unless the head is over its bound."""
@@ -27,6 +43,7 @@ class LocalProtocol(HttpToolsProtocol):
         """A request begins."""
         self._in_head = True
         super().on_message_begin()
+        self._await_client()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header; one that comes after the body (a trailer) is passed over: it could change what was decided."""
@@ -37,6 +54,16 @@ class LocalProtocol(HttpToolsProtocol):
         """The head is read; the body follows."""
         self._in_head, self._head_bytes = False, 0
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The request is there, and to be answered."""
+        self._stop_awaiting()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """The answer is written; the client is to fetch it, and may send the next request."""
+        super().on_response_complete()
+        self._await_client()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # asyncio lets it say that the transport stays open
         """The client sends no more. If it waits for an answer, it gets that first."""
@@ -54,9 +81,25 @@ class LocalProtocol(HttpToolsProtocol):
 
     def _close_once_answered(self) -> bool:
         """Whether a whole request is being answered; then the connection ends with its answer."""
-        cycle = self.cycle
-        if cycle is None or cycle.response_complete or cycle.more_body:
+        if not self._is_answering():
             return False
-        cycle.keep_alive = False
+        self.cycle.keep_alive = False
         self.flow.pause_reading()
         return True
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
+
+    def _await_client(self) -> None:
+        self._stop_awaiting()
+        self._patience = self.loop.call_later(PATIENCE_S, self._give_up)
+
+    def _stop_awaiting(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+
+    def _give_up(self) -> None:
+        if self._is_answering():  # and the client has begun to send the next request
+            self._await_client()
+        else:
+            self.transport.abort()
