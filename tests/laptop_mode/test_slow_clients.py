@@ -36,7 +36,7 @@ class Served:
         (folder / "answer.py").write_text(HANDLER)
         router = Router([Route("ANY", f"/{name}", "answer") for name in ("short", "long", "waits")], folder)
         handler, _ = router.find("GET", "/waits")
-        module = handler.__globals__  # type: ignore[attr-defined]  # it is a function
+        module = handler.__globals__
         self.has_begun: Callable[[], bool] = lambda: module["begun"].acquire(timeout=20)
         self.go_on: Callable[[], None] = module["go_on"].set
         ready = threading.Event()
