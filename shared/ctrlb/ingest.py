@@ -1,12 +1,13 @@
 """A workspace's ingest credentials: each lets a service send OpenTelemetry logs to one dataset, and nothing else."""
 
-import json
+from typing import Any
 
 from ctrlb.decisions import Decision, decide
 from ctrlb.domain.access import Caller
+from ctrlb.domain.audits import audit_of
 from ctrlb.domain.errors import NotFound
 from ctrlb.domain.key_format import INGEST_PREFIX, secret_hash, written_key
-from ctrlb.domain.rows import Audit, IngestCredential
+from ctrlb.domain.rows import IngestCredential
 from ctrlb.models import (
     CreateIngestCredentialAnswer,
     CreateIngestCredentialRequest,
@@ -33,7 +34,8 @@ def create_ingest_credential(
         secret_sha256=secret_hash(secret),
         created_us=ports.clock.now_us(),
     )
-    audit = _audit("create_ingest_credential", made.credential_id, caller, made.created_us)
+    shown = _shown(made, revoked=False)
+    audit = audit_of("create_ingest_credential", caller, made.created_us, None, shown)
 
     def once(decision: Decision) -> None:
         ports.identity.add_ingest_credential(made, decision.grounds, audit)
@@ -71,20 +73,25 @@ def revoke_ingest_credential(
 ) -> RevokeIngestCredentialAnswer:
     """End a credential of the workspace's. Revoking it again keeps the first time."""
     workspace, credential_id = caller.workspace, request.credential_id
-    now_us = ports.clock.now_us()
-    audit = _audit("revoke_ingest_credential", credential_id, caller, now_us)
 
-    def once(decision: Decision) -> None:
-        if ports.identity.ingest_credential(workspace, credential_id) is None:
+    def once(decision: Decision) -> int:
+        found = ports.identity.ingest_credential(workspace, credential_id)
+        if found is None:
             raise NotFound(f"there is no ingest credential {credential_id}; GET /ai/ingest-credentials lists them")
+        if found.revoked_us is not None:
+            return found.revoked_us
+        now_us = ports.clock.now_us()
+        was, now = _shown(found, revoked=False), _shown(found, revoked=True)
+        audit = audit_of("revoke_ingest_credential", caller, now_us, was, now)
         ports.identity.revoke_ingest_credential(workspace, credential_id, now_us, decision.grounds, audit)
+        kept = ports.identity.ingest_credential(workspace, credential_id)
+        return kept.revoked_us if kept and kept.revoked_us else now_us
 
-    decide("relay.manage", caller, ports, once)
-    kept = ports.identity.ingest_credential(workspace, credential_id)
-    revoked_us = kept.revoked_us if kept and kept.revoked_us else now_us
+    revoked_us = decide("relay.manage", caller, ports, once)
     return RevokeIngestCredentialAnswer(credential_id=credential_id, revoked=revoked_us)
 
 
-def _audit(action: str, credential_id: str, caller: Caller, now_us: int) -> Audit:
-    after = json.dumps({"credential_id": credential_id})
-    return Audit(caller.workspace, now_us, caller.user, action, before="", after=after)
+def _shown(credential: IngestCredential, *, revoked: bool) -> dict[str, Any]:
+    """What is recorded of it."""
+    shown = {"credential_id": credential.credential_id, "name": credential.name, "dataset": credential.dataset}
+    return {**shown, "revoked": revoked}

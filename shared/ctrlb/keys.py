@@ -1,8 +1,7 @@
 """A person's keys: made, listed, revoked. The key itself is shown once; only a hash of it is kept."""
 
-import json
-
 from ctrlb.domain.access import Caller
+from ctrlb.domain.audits import audit_of
 from ctrlb.domain.errors import Invalid, NotFound
 from ctrlb.domain.key_format import secret_hash, written_key
 from ctrlb.domain.rows import Audit, Key
@@ -34,7 +33,7 @@ def create_key(request: CreateKeyRequest, caller: Caller, ports: Ports) -> Creat
         expires_us=now_us + request.expires_days * DAY_US if request.expires_days else None,
     )
     try:
-        ports.identity.add_key(key, _audit("create_key", key.key_id, caller, now_us))
+        ports.identity.add_key(key, _audit("create_key", caller, key, now_us))
     except TooManyKeys:
         raise Invalid(
             f"you have {MAX_LIVE_KEYS} keys that are neither revoked nor expired, and may have no more; "
@@ -69,13 +68,17 @@ def revoke_key(request: RevokeKeyRequest, caller: Caller, ports: Ports) -> Revok
     key = ports.identity.key(caller.workspace, request.key_id)
     if key is None or key.user != caller.user:
         raise NotFound(f"you have no key {request.key_id}; GET /ai/keys lists yours")
+    if key.revoked_us is not None:
+        return RevokeKeyAnswer(key_id=key.key_id, revoked=key.revoked_us)
     now_us = ports.clock.now_us()
-    ports.identity.revoke_key(
-        caller.workspace, request.key_id, now_us, _audit("revoke_key", request.key_id, caller, now_us)
-    )
+    ports.identity.revoke_key(caller.workspace, request.key_id, now_us, _audit("revoke_key", caller, key, now_us))
     kept = ports.identity.key(caller.workspace, request.key_id)
     return RevokeKeyAnswer(key_id=request.key_id, revoked=kept.revoked_us if kept and kept.revoked_us else now_us)
 
 
-def _audit(action: str, key_id: str, caller: Caller, now_us: int) -> Audit:
-    return Audit(caller.workspace, now_us, caller.user, action, before="", after=json.dumps({"key_id": key_id}))
+def _audit(action: str, caller: Caller, key: Key, now_us: int) -> Audit:
+    """Of a key that is made, or else revoked."""
+    shown = {"key_id": key.key_id, "name": key.name, "user_name": key.user, "expires": key.expires_us}
+    made, revoked = {**shown, "revoked": False}, {**shown, "revoked": True}
+    before, after = (None, made) if action == "create_key" else (made, revoked)
+    return audit_of(action, caller, now_us, before, after)

@@ -4,15 +4,15 @@ Nobody gives more than they have, changes themselves, or, unless an Admin, chang
 while who makes it, and each role looked at, is as it was read: of two Admins who demote each other one remains.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from ctrlb.decisions import Decision, decide
 from ctrlb.domain.access import ADMIN, ROLES, Caller, includes
+from ctrlb.domain.audits import audit_of
 from ctrlb.domain.errors import Forbidden, Invalid, NotFound
-from ctrlb.domain.rows import Audit, Grant, Member, Permission, Role
+from ctrlb.domain.rows import Grant, Member, Permission, Role
 from ctrlb.models import (
     ChangeMemberRequest,
     ChangeRoleRequest,
@@ -23,14 +23,16 @@ from ctrlb.models import (
     ListRolesAnswer,
     ListRolesRequest,
     MemberInfo,
+    RemoveRoleAnswer,
+    RemoveRoleRequest,
     RoleInfo,
 )
-from ctrlb.ports import Ports
+from ctrlb.ports import Ports, RoleGiven
 
 
 def list_members(request: ListMembersRequest, caller: Caller, ports: Ports) -> ListMembersAnswer:
     """The workspace's people, active or not."""
-    return ListMembersAnswer(members=[_member_info(member) for member in ports.identity.members(caller.workspace)])
+    return ListMembersAnswer(members=[member_info(member) for member in ports.identity.members(caller.workspace)])
 
 
 def invite_member(request: InviteMemberRequest, caller: Caller, ports: Ports) -> MemberInfo:
@@ -42,9 +44,10 @@ def invite_member(request: InviteMemberRequest, caller: Caller, ports: Ports) ->
         _check_grants(decision, after.grants)
         if ports.identity.member(after.workspace, after.user) is not None:
             raise Invalid(f"user_name: {after.user} is a member already; change_member changes what they may do")
-        audit = _audit("invite_member", decision.by, "", _shown(_member_info(after)), ports)
+        info = member_info(after)
+        audit = audit_of("invite_member", caller, ports.clock.now_us(), None, info.model_dump())
         ports.identity.change_member(None, after, decision.grounds, audit)
-        return _member_info(after)
+        return info
 
     return decide("members.manage", caller, ports, once)
 
@@ -66,11 +69,12 @@ def change_member(request: ChangeMemberRequest, caller: Caller, ports: Ports) ->
             _check_gives(decision, role, is_there=role == before.role)
         _check_grants(decision, [grant for grant in after.grants if grant not in before.grants])
         if after == before:
-            return _member_info(before)
+            return member_info(before)
         after = replace(after, changed_us=_later_than(before.changed_us, ports))
-        audit = _audit("change_member", decision.by, _shown(_member_info(before)), _shown(_member_info(after)), ports)
+        was, info = member_info(before), member_info(after)
+        audit = audit_of("change_member", caller, ports.clock.now_us(), was.model_dump(), info.model_dump())
         ports.identity.change_member(before, after, decision.grounds, audit)
-        return _member_info(after)
+        return info
 
     return decide("members.manage", caller, ports, once)
 
@@ -78,8 +82,7 @@ def change_member(request: ChangeMemberRequest, caller: Caller, ports: Ports) ->
 def list_roles(request: ListRolesRequest, caller: Caller, ports: Ports) -> ListRolesAnswer:
     """The built-in roles and the workspace's own."""
     built_in = [_role_info(name, permissions, built_in=True) for name, permissions in ROLES.items()]
-    own = [_role_info(role.name, role.permissions, built_in=False) for role in ports.identity.roles(caller.workspace)]
-    return ListRolesAnswer(roles=built_in + own)
+    return ListRolesAnswer(roles=built_in + [_own_role_info(role) for role in ports.identity.roles(caller.workspace)])
 
 
 def change_role(request: ChangeRoleRequest, caller: Caller, ports: Ports) -> RoleInfo:
@@ -91,15 +94,38 @@ def change_role(request: ChangeRoleRequest, caller: Caller, ports: Ports) -> Rol
     def once(decision: Decision) -> RoleInfo:
         before = decision.role(request.role)
         _check_has(decision, permissions | (before.permissions if before else frozenset()), request.role)
+        info = _role_info(request.role, permissions, built_in=False)
         if before is None or before.permissions != permissions:
-            after = Role(
-                caller.workspace, request.role, permissions, _later_than(before.changed_us if before else 0, ports)
-            )
-            was = _shown(_role_info(before.name, before.permissions, built_in=False)) if before else ""
-            now = _shown(_role_info(after.name, permissions, built_in=False))
-            audit = _audit("change_role", decision.by, was, now, ports)
+            changed_us = _later_than(before.changed_us if before else 0, ports)
+            after = Role(caller.workspace, request.role, permissions, changed_us)
+            was = _own_role_info(before).model_dump() if before else None
+            audit = audit_of("change_role", caller, ports.clock.now_us(), was, info.model_dump())
             ports.identity.change_role(before, after, decision.grounds, audit)
-        return _role_info(request.role, permissions, built_in=False)
+        return info
+
+    return decide("members.manage", caller, ports, once)
+
+
+def remove_role(request: RemoveRoleRequest, caller: Caller, ports: Ports) -> RemoveRoleAnswer:
+    """Remove a role of the workspace's own that nobody has, active or not: who has it would be allowed nothing."""
+    name = request.role
+    if name in ROLES:
+        raise Invalid(f"role: {name} is built in and cannot be removed")
+
+    def once(decision: Decision) -> RemoveRoleAnswer:
+        role = decision.role(name)
+        if role is None:
+            raise NotFound(f"there is no role {name}; GET /ai/roles lists them")
+        _check_has(decision, role.permissions, name)
+        audit = audit_of("remove_role", caller, ports.clock.now_us(), _own_role_info(role).model_dump(), None)
+        try:
+            ports.identity.remove_role(role, decision.grounds, audit)
+        except RoleGiven as given:
+            who = "1 person has" if given.people == 1 else f"{given.people} people have"
+            raise Invalid(
+                f"role: {who} the role {name}, active or not; give them another with change_member, then remove it"
+            ) from None
+        return RemoveRoleAnswer(role=name)
 
     return decide("members.manage", caller, ports, once)
 
@@ -137,7 +163,8 @@ def _grants(grants: Iterable[GrantedDataset]) -> tuple[Grant, ...]:
     return tuple(Grant(grant.dataset, grant.access) for grant in grants)
 
 
-def _member_info(member: Member) -> MemberInfo:
+def member_info(member: Member) -> MemberInfo:
+    """A person as they are shown, and recorded."""
     grants = [GrantedDataset(dataset=grant.dataset, access=grant.access) for grant in member.grants]
     return MemberInfo(user_name=member.user, role=member.role, active=member.active, grants=grants)
 
@@ -146,9 +173,5 @@ def _role_info(name: str, permissions: frozenset[Permission], *, built_in: bool)
     return RoleInfo(role=name, permissions=sorted(permissions), built_in=built_in)
 
 
-def _shown(info: MemberInfo | RoleInfo) -> str:
-    return json.dumps(info.model_dump())
-
-
-def _audit(action: str, by: Member, before: str, after: str, ports: Ports) -> Audit:
-    return Audit(by.workspace, ports.clock.now_us(), by.user, action, before, after)
+def _own_role_info(role: Role) -> RoleInfo:
+    return _role_info(role.name, role.permissions, built_in=False)

@@ -5,8 +5,9 @@ test that holds template.yaml to it, and the one that proves each permission.
 """
 
 from collections.abc import Callable
+from functools import partial
 
-from ctrlb import claims, ingest, keys, members, models, notes, runs, service, sessions, settings, sign_in
+from ctrlb import audit, claims, ingest, keys, members, models, notes, runs, service, sessions, settings, sign_in
 from ctrlb.operation import Operation
 
 __all__ = ["MCP_PATH", "OPERATIONS", "Operation", "operation_of"]
@@ -15,6 +16,8 @@ __all__ = ["MCP_PATH", "OPERATIONS", "Operation", "operation_of"]
 _SESSIONS = "/ai/sessions/{dataset}"
 _RUNS = "/ai/relay/{dataset}/runs"
 _RUN = _RUNS + "/{run_id}"
+
+_managing = partial(Operation, permission="members.manage", persons_only=True)
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
@@ -163,55 +166,35 @@ OPERATIONS: tuple[Operation, ...] = (
         writes=True,
         persons_only=True,
     ),
-    Operation(
-        members.list_members,
-        models.ListMembersRequest,
-        models.ListMembersAnswer,
-        "GET",
-        "/ai/members",
-        "members.manage",
-        persons_only=True,
-    ),
-    Operation(
+    _managing(members.list_members, models.ListMembersRequest, models.ListMembersAnswer, "GET", "/ai/members"),
+    _managing(
         members.invite_member,
         models.InviteMemberRequest,
         models.MemberInfo,
         "POST",
         "/ai/members",
-        "members.manage",
         status=201,
         writes=True,
-        persons_only=True,
     ),
-    Operation(
+    _managing(
         members.change_member,
         models.ChangeMemberRequest,
         models.MemberInfo,
         "PUT",
         "/ai/members/{user_name}",
-        "members.manage",
         writes=True,
-        persons_only=True,
     ),
-    Operation(
-        members.list_roles,
-        models.ListRolesRequest,
-        models.ListRolesAnswer,
-        "GET",
-        "/ai/roles",
-        "members.manage",
-        persons_only=True,
-    ),
-    Operation(
-        members.change_role,
-        models.ChangeRoleRequest,
-        models.RoleInfo,
-        "PUT",
+    _managing(members.list_roles, models.ListRolesRequest, models.ListRolesAnswer, "GET", "/ai/roles"),
+    _managing(members.change_role, models.ChangeRoleRequest, models.RoleInfo, "PUT", "/ai/roles/{role}", writes=True),
+    _managing(
+        members.remove_role,
+        models.RemoveRoleRequest,
+        models.RemoveRoleAnswer,
+        "DELETE",
         "/ai/roles/{role}",
-        "members.manage",
         writes=True,
-        persons_only=True,
     ),
+    _managing(audit.list_audit_events, models.ListAuditEventsRequest, models.ListAuditEventsAnswer, "GET", "/ai/audit"),
     Operation(
         ingest.create_ingest_credential,
         models.CreateIngestCredentialRequest,

@@ -1,15 +1,13 @@
 """What the Runs page shows: the list of runs, and one run with what the detectors find in it."""
 
-import base64
-import json
 from collections.abc import Iterator
 from heapq import nlargest
 from operator import attrgetter
 
 from ctrlb.domain.access import Caller
+from ctrlb.domain.cursors import read_cursor, written_cursor
 from ctrlb.domain.detectors import Finding, duplicate_edits, silent_agents
-from ctrlb.domain.errors import Invalid, NotFound
-from ctrlb.domain.ids import id_fault
+from ctrlb.domain.errors import NotFound
 from ctrlb.domain.rows import AgentActivity, ClaimRow, Dataset, Run, RunSummary
 from ctrlb.domain.run_rules import is_live, is_silent, resource_state
 from ctrlb.models import (
@@ -42,14 +40,14 @@ RUNS_READ_AT_ONCE = 200
 def list_runs(request: ListRunsRequest, caller: Caller, ports: Ports) -> ListRunsAnswer:
     """The runs that the caller has a row in, or all with `relay.read_all`, newest started first."""
     dataset = caller.dataset_to_read(request.dataset)
-    before = _read_cursor(request.cursor) if request.cursor else None
+    before = read_cursor(request.cursor) if request.cursor else None
     now_us = ports.clock.now_us()
     at_once = request.limit + 1 if request.status == "all" else RUNS_READ_AT_ONCE
     items: list[RunListItem] = []
     cursor: str | None = None
     for looked_at, summary in enumerate(_newest_first(dataset, now_us, before, at_once, caller, ports)):
         if before is not None and (len(items) == request.limit or looked_at == RUNS_READ):
-            cursor = _written_cursor(before)
+            cursor = written_cursor(before)
             break
         status = _status(summary, caller, now_us)
         if request.status in ("all", status):
@@ -152,23 +150,3 @@ def _finding(finding: Finding) -> DetectorFinding:
             for row in finding.rows
         ],
     )
-
-
-def _written_cursor(before: tuple[int, str]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(before).encode()).decode()
-
-
-def _read_cursor(cursor: str) -> tuple[int, str]:
-    try:
-        started_us, run_id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-    except (ValueError, TypeError):  # no base64, no JSON, or no pair
-        raise _no_cursor() from None
-    if not isinstance(started_us, int) or not 0 <= started_us < 2**63:
-        raise _no_cursor()
-    if not isinstance(run_id, str) or id_fault(run_id):
-        raise _no_cursor()
-    return started_us, run_id
-
-
-def _no_cursor() -> Invalid:
-    return Invalid("cursor: should be the next_cursor of an earlier answer; leave it out for the first page")

@@ -1,12 +1,12 @@
 """A workspace's Relay settings. Source: the contract's "Settings"."""
 
 import dataclasses
-import json
 
 from ctrlb.decisions import Decision, decide
 from ctrlb.domain.access import Caller, covers
+from ctrlb.domain.audits import audit_of
 from ctrlb.domain.errors import Forbidden
-from ctrlb.domain.rows import Audit, Settings
+from ctrlb.domain.rows import Settings
 from ctrlb.models import ChangeSettingsRequest, GetSettingsRequest, SettingsAnswer
 from ctrlb.ports import Ports
 
@@ -24,14 +24,8 @@ def change_settings(request: ChangeSettingsRequest, caller: Caller, ports: Ports
         after = dataclasses.replace(before, **request.model_dump(exclude_unset=True))
         if after.sessions_dataset != before.sessions_dataset:
             _check_reads(decision, after.sessions_dataset)
-        audit = Audit(
-            workspace=caller.workspace,
-            ts_us=ports.clock.now_us(),
-            user=caller.user,
-            action="change_settings",
-            before=json.dumps(dataclasses.asdict(before)),
-            after=json.dumps(dataclasses.asdict(after)),
-        )
+        was, now = (_answer(each).model_dump(by_alias=True) for each in (before, after))
+        audit = audit_of("change_settings", caller, ports.clock.now_us(), was, now)
         ports.identity.change_settings(caller.workspace, before, after, decision.grounds, audit)
         return _answer(after)
 

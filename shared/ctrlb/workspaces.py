@@ -2,14 +2,14 @@
 
 import re
 
-from ctrlb.domain.access import ROLES, Caller
+from ctrlb.domain.access import ADMIN, COMMAND_LINE, ROLES, Caller
+from ctrlb.domain.audits import audit_of
 from ctrlb.domain.errors import Forbidden, Invalid
 from ctrlb.domain.ids import id_fault
 from ctrlb.domain.key_format import WORKSPACE_PATTERN
-from ctrlb.domain.rows import Audit, Member
+from ctrlb.domain.rows import Member
+from ctrlb.members import member_info
 from ctrlb.ports import Ports
-
-COMMAND_LINE = "command line"
 
 
 def admin_of(workspace: str, user: str, ports: Ports) -> Caller:
@@ -21,10 +21,13 @@ def admin_of(workspace: str, user: str, ports: Ports) -> Caller:
         raise Invalid("a workspace's name has 1 to 32 small letters, digits and -, and does not begin with -")
     if fault := id_fault(user):
         raise Invalid(f"a person's name {fault}")
+    caller = Caller(workspace, user, ROLES[ADMIN], ports.identity.settings(workspace), COMMAND_LINE)
     member = ports.identity.member(workspace, user)
     if member is None:
-        audit = Audit(workspace, ports.clock.now_us(), COMMAND_LINE, "invite_member", before="", after=f"{user}: Admin")
-        ports.identity.change_member(None, Member(workspace, user, "Admin"), None, audit)
-    elif member.role != "Admin" or not member.active:
+        member = Member(workspace, user, ADMIN)
+        action = "invite_member" if ports.identity.members(workspace) else "create_workspace"
+        audit = audit_of(action, caller, ports.clock.now_us(), None, member_info(member).model_dump())
+        ports.identity.change_member(None, member, None, audit)
+    elif member.role != ADMIN or not member.active:
         raise Forbidden(f"{user} is in {workspace} already, and no active Admin of it")
-    return Caller(workspace, user, ROLES["Admin"], ports.identity.settings(workspace), COMMAND_LINE)
+    return caller

@@ -192,6 +192,16 @@ def _identities(deployment: Deployment, count: Count) -> Iterator[Counted]:
     yield count("list_keys: 2 keys", lambda: call("list_keys"))
     key_id = call("list_keys").keys[1].key_id
     yield count("revoke_key", lambda: call("revoke_key", key_id=key_id))
+    yield count("invite_member", lambda: call("invite_member", user_name="bob", role="Reader"))
+    call("change_role", role="Auditor", permissions=["mcp.use"])
+    given = {"user_name": "bob", "role": "Auditor"}
+    yield count("change_member: a role of the workspace's own", lambda: call("change_member", **given))
+    call("change_member", user_name="bob", role="Reader")
+    yield count("remove_role: 2 people", lambda: call("remove_role", role="Auditor"))
+    for lease_s in range(60, 110):
+        call("change_settings", leaseSeconds=lease_s)
+    yield count("list_audit_events: 50 events", lambda: call("list_audit_events"))
+    yield count("list_audit_events: 50 events of one person", lambda: call("list_audit_events", user_name="ann"))
 
 
 def _rows(first: int, count: int) -> Iterator[dict[str, Any]]:

@@ -31,6 +31,9 @@ def counts() -> dict[str, Counted]:
         ("a caller who is new here, once in 15 s", {"GetItem": 3, "UpdateItem": 1}),
         ("a caller who called before", {}),
         ("get_settings", {}),
+        ("list_audit_events: 50 events", {"Query": 1}),
+        ("list_audit_events: 50 events of one person", {"Query": 1}),
+        ("remove_role: 2 people", {"GetItem": 3, "Query": 1, "TransactWriteItems": 1}),
     ],
 )
 def test_an_operation_makes_no_call_more_than_it_needs(

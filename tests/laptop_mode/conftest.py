@@ -1,5 +1,6 @@
 """A laptop-mode server for each module of tests, with its folder, a key and its person signed in."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,7 +88,7 @@ def add_member(stores: Ports, user: str, role: str = "Member", *, active: bool =
     """Add the person, or change their role or status."""
     now_us, before = stores.clock.now_us(), stores.identity.member(WORKSPACE, user)
     after = Member(WORKSPACE, user, role, active, changed_us=now_us if before else 0)
-    audit = Audit(WORKSPACE, now_us, "test", "change_member", before="", after=user)
+    audit = Audit(WORKSPACE, now_us, "test", "change_member", before="", after=json.dumps({"user_name": user}))
     stores.identity.change_member(before, after, None, audit)
 
 
@@ -96,6 +97,6 @@ def add_key(stores: Ports, user: str, expires_us: int | None = None) -> str:
     secret, key_id = stores.random.secret(), stores.random.key_id()
     now_us = stores.clock.now_us()
     key = Key(WORKSPACE, key_id, user, "a key", secret_hash(secret), now_us, expires_us)
-    audit = Audit(WORKSPACE, now_us, "test", "create_key", before="", after=key_id)
+    audit = Audit(WORKSPACE, now_us, "test", "create_key", before="", after=json.dumps({"key_id": key_id}))
     stores.identity.add_key(key, audit)
     return written_key(WORKSPACE, key_id, secret)

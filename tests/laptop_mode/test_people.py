@@ -5,10 +5,11 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
+from ctrlb.__main__ import main
 from ctrlb.laptop import WORKSPACE
 from ctrlb.ports import Ports
 from ctrlb.wiring import embedded
-from tests.acceptance.calls import answered
+from tests.acceptance.calls import answered, refusal
 from tests.issuer import AUDIENCE, LocalIssuer
 from tests.laptop import Laptop
 from tests.laptop_mode.conftest import add_member, client
@@ -62,6 +63,34 @@ def test_a_person_may_do_what_their_role_allows(laptop: Laptop, issuer: LocalIss
     with client(laptop, issuer.token(email="bob@example.com")) as bob:
         assert bob.put("/ai/relay/settings", json={"leaseSeconds": 700}).status_code == 403
         answered(bob.get("/ai/relay/settings"))
+
+
+@pytest.mark.usefixtures("members")
+def test_an_admin_removes_a_role_and_sees_who_changed_what(laptop: Laptop, issuer: LocalIssuer) -> None:
+    command = ["keys", "create", "--name", "of the command line", "--data", str(laptop.folder)]
+    assert main(command) == 0
+    with client(laptop, issuer.token()) as ada, client(laptop, issuer.token(email="bob@example.com")) as bob:
+        answered(ada.put("/ai/roles/Auditor", json={"permissions": ["mcp.use"]}))
+        answered(ada.put("/ai/members/bob@example.com", json={"role": "Auditor"}))
+        assert "1 person has the role Auditor" in refusal(ada.delete("/ai/roles/Auditor"), 400)
+        answered(ada.put("/ai/members/bob@example.com", json={"role": "Member"}))
+        assert answered(ada.delete("/ai/roles/Auditor")) == {"role": "Auditor"}
+        assert "there is no role Auditor" in refusal(ada.delete("/ai/roles/Auditor"), 404)
+        page = answered(ada.get("/ai/audit", params={"limit": 4, "user_name": "ada@example.com"}))
+        assert [event["action"] for event in page["events"]] == [
+            "remove_role",
+            "change_member",
+            "change_member",
+            "change_role",
+        ]
+        before = answered(ada.get("/ai/audit", params={"limit": 1, "cursor": page["next_cursor"]}))["events"]
+        assert (before[0]["action"], before[0]["user_name"]) == ("create_key", None)
+        assert before[0]["after"]["name"] == "of the command line"
+        refusal(bob.get("/ai/audit"), 403)
+        refusal(bob.delete("/ai/roles/Auditor"), 403)
+    with client(laptop, laptop.key) as keyed:
+        for refused in (keyed.get("/ai/audit"), keyed.delete("/ai/roles/Auditor")):
+            assert "is for a person" in refusal(refused, 403)
 
 
 @pytest.mark.usefixtures("members")

@@ -10,7 +10,7 @@ import pytest
 PROJECT = Path(__file__).resolve().parents[2]
 PACKAGE = PROJECT / "shared" / "ctrlb"
 OPERATIONS = frozenset(
-    {"claims", "ingest", "keys", "members", "notes", "runs", "service", "sessions", "settings", "sign_in"}
+    {"audit", "claims", "ingest", "keys", "members", "notes", "runs", "service", "sessions", "settings", "sign_in"}
 )
 BY_EVERYBODY = frozenset({"ctrlb"})  # the package itself, for its version
 
@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         {"answers", "domain", "edge", "models", "operations", "ports", "sign_in", "wiring"}
         | {"aws_lambda_powertools", "mangum", "mcp", "mcp_types", "pydantic_core", "uvicorn", "yaml"}
     ),
-    "workspaces": frozenset({"domain", "ports"}),
+    "workspaces": frozenset({"domain", "members", "ports"}),
     "laptop": frozenset({"domain", "edge", "keys", "models", "ports", "sign_in", "workspaces"}),
     "__main__": frozenset({"domain", "edge", "keys", "laptop", "models", "ports", "wiring", "workspaces", "pydantic"}),
     "functions": frozenset({"edge", *OPERATIONS}),

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ctrlb.audit import list_audit_events
 from ctrlb.claims import check, claim, release
 from ctrlb.domain.access import ROLES, Caller
-from ctrlb.domain.rows import Settings
+from ctrlb.domain.rows import Permission, Settings
 from ctrlb.keys import create_key, list_keys
 from ctrlb.notes import peers, post
 from ctrlb.ports import Ports
@@ -24,7 +25,8 @@ from ctrlb.sessions import fetch_records, find_command, next_actions, search_ses
 from ctrlb.wiring import embedded
 from tests.doors import Json, asked
 
-USERS = (("acme", "ann", "Member"), ("acme", "bob", "Member"), ("beta", "ann", "Admin"))
+ALLOWED: dict[str, frozenset[Permission]] = {**ROLES, "Manager": ROLES["Member"] | {"members.manage"}}
+USERS = (("acme", "ann", "Member"), ("acme", "bob", "Manager"), ("beta", "ann", "Admin"))
 """Ann is two people: one name in two workspaces."""
 IDS = ("s", "1:s", "s,1:s", "s#0", "acme")
 SEQS = range(3)
@@ -39,6 +41,7 @@ ACTIONS = (
     "release",
     "check",
     "key",
+    "audit",
     "search",
     "find",
     "next",
@@ -87,11 +90,12 @@ class World:
     def do(self, action: str, user: int, name: str, seq: int) -> None:
         """Do one thing, and hold its answer to what the user may see."""
         caller, here = self.callers[user], (self.callers[user].workspace, name)
-        whole_run = {"peers", "run", "claim", "release", "check"}  # exclusion that hides the other holder would be none
+        # Exclusion that hides the other holder would be none, and who manages people sees what they change.
+        shared = {"audit", "peers", "run", "claim", "release", "check"}
         seen = {
             owner
             for owner in range(3)
-            if self.sees(user, owner) or (action in whole_run and self.callers[owner].workspace == caller.workspace)
+            if self.sees(user, owner) or (action in shared and self.callers[owner].workspace == caller.workspace)
         }
         status, answer = self._act(action, user, name, seq)
         text = json.dumps(answer)
@@ -114,6 +118,18 @@ class World:
             assert sorted(run["run_id"] for run in answer["runs"]) == mine
         elif action == "key":
             assert len(answer["keys"]) == self.keys[user]
+        elif action == "audit":
+            self._check_audit(user, status, answer)
+
+    def _check_audit(self, user: int, status: int, answer: Json) -> None:
+        """Who manages people sees every key that was made in their workspace, and nobody else any."""
+        if not self.callers[user].may("members.manage"):
+            assert status == 403
+            return
+        made = [(event["user_name"], event["after"]["name"]) for event in answer["events"]]
+        here = [each for each in range(3) if self.callers[each].workspace == self.callers[user].workspace]
+        expected = [(self.callers[each].user, mark(each)) for each in here for _ in range(self.keys[each])]
+        assert sorted(made) == sorted(expected)
 
     def _sees_run(self, user: int, run: tuple[str, str]) -> bool:
         return any(self.sees(user, writer) for writer in self.writers.get(run, ()))
@@ -142,6 +158,8 @@ class World:
                 self.keys[user] += 1
                 asked(create_key, caller, stores, name=mark(user))
                 return asked(list_keys, caller, stores)
+            case "audit":
+                return asked(list_audit_events, caller, stores, limit=100)
             case "search":
                 return asked(search_sessions, caller, stores, term="needle", limit=25)
             case "find":
@@ -186,12 +204,12 @@ _examples = itertools.count()
 def test_no_answer_ever_holds_anothers_row_id_or_count(everything: Ports, steps: list[Step]) -> None:
     example = next(_examples)
     callers = [
-        Caller(f"{workspace}{example}", user, ROLES[role], Settings(wait_ms=1), token_sha256="a person's")
+        Caller(f"{workspace}{example}", user, ALLOWED[role], Settings(wait_ms=1), token_sha256="a person's")
         for workspace, user, role in USERS
     ]
     world = World(everything, callers)
     for step in steps:
         world.do(*step)
     for user, action in itertools.product(range(3), ACTIONS):  # and in the end everybody looks everywhere
-        if action in ("search", "find", "fetch", "peers", "run", "runs"):
+        if action in ("audit", "search", "find", "fetch", "peers", "run", "runs"):
             world.do(action, user, IDS[0], 0)

@@ -12,7 +12,7 @@ from ctrlb.decisions import CHANGE_TRIES
 from ctrlb.domain.access import ROLES, Caller, covers
 from ctrlb.domain.errors import Forbidden, Invalid, NotFound, Unavailable
 from ctrlb.domain.rows import Audit, Dataset, Grant, Grounds, Member, Permission, Role, Settings
-from ctrlb.members import change_member, change_role, invite_member, list_members, list_roles
+from ctrlb.members import change_member, change_role, invite_member, list_members, list_roles, remove_role
 from ctrlb.models import (
     ChangeMemberRequest,
     ChangeRoleRequest,
@@ -20,6 +20,7 @@ from ctrlb.models import (
     InviteMemberRequest,
     ListMembersRequest,
     ListRolesRequest,
+    RemoveRoleRequest,
 )
 from ctrlb.ports import IdentityStore, Moved, Ports
 from tests.conftest import NOW_US, HandClock
@@ -47,6 +48,10 @@ class Rivals:
         self._first()
         self._inner.change_role(before, after, by, audit)
 
+    def remove_role(self, role: Role, by: Grounds, audit: Audit) -> None:
+        self._first()
+        self._inner.remove_role(role, by, audit)
+
     def _first(self) -> None:
         self.tries += 1
         self._act()
@@ -70,6 +75,14 @@ def person(user: str, workspace: str = "acme") -> Caller:
 
 def change(stores: Ports, by: str, user: str, **changes: Any) -> None:
     change_member(ChangeMemberRequest(user_name=user, **changes), person(by), stores)
+
+
+def define(stores: Ports, name: str, *permissions: Permission) -> None:
+    change_role(ChangeRoleRequest(role=name, permissions=list(permissions)), person("ada"), stores)
+
+
+def remove(stores: Ports, by: str, role: str) -> None:
+    remove_role(RemoveRoleRequest(role=role), person(by), stores)
 
 
 def role_of(stores: Ports, user: str) -> str:
@@ -189,6 +202,7 @@ def test_whose_role_is_narrowed_between_reading_and_writing_changes_nobody(
 ) -> None:
     """Mia was let in as a Manager; Ada narrows that role at another server, and Mia's writes come after that."""
     narrowed = ChangeRoleRequest(role="Manager", permissions=["mcp.use"])
+    define(workspace, "Unused", "mcp.use")
     rivals = Rivals(workspace.identity, lambda: None if kept else change_role(narrowed, person("ada"), workspace))
     cached = CachedIdentity(rivals, clock)
     mias = replace(workspace, identity=cached)
@@ -200,11 +214,13 @@ def test_whose_role_is_narrowed_between_reading_and_writing_changes_nobody(
         lambda: invite_member(InviteMemberRequest(user_name="eve", role="Reader"), person("mia"), mias),
         lambda: change(mias, "mia", "rob", active=False),
         lambda: change_role(ChangeRoleRequest(role="Mine", permissions=["mcp.use"]), person("mia"), mias),
+        lambda: remove(mias, "mia", "Unused"),
     ):
         with pytest.raises(Forbidden, match="your role does not allow this any more"):
             do()
     assert workspace.identity.member("acme", "eve") is None
     assert workspace.identity.role("acme", "Mine") is None
+    assert workspace.identity.role("acme", "Unused") is not None
     assert workspace.identity.member("acme", "rob") == Member("acme", "rob", "Reader")
 
 
@@ -332,6 +348,74 @@ def test_a_role_with_all_permissions_makes_no_admin_of_anybody(workspace: Ports)
 def test_a_built_in_role_stays_as_it_is(workspace: Ports, role: str) -> None:
     with pytest.raises(Invalid, match="built in"):
         change_role(ChangeRoleRequest(role=role, permissions=["mcp.use"]), person("ada"), workspace)
+
+
+def test_a_role_is_removed_once_nobody_has_it_active_or_not(workspace: Ports) -> None:
+    define(workspace, "Scribe", "mcp.use")
+    change(workspace, "ada", "rob", role="Scribe")
+    with pytest.raises(Invalid, match="role: 1 person has the role Scribe, active or not; give them another"):
+        remove(workspace, "ada", "Scribe")
+    change(workspace, "ada", "rob", active=False)
+    change(workspace, "ada", "bob", role="Scribe")
+    with pytest.raises(Invalid, match="role: 2 people have the role Scribe"):
+        remove(workspace, "ada", "Scribe")
+    for user in ("rob", "bob"):
+        change(workspace, "ada", user, role="Member")
+    remove(workspace, "ada", "Scribe")
+    assert [each.name for each in workspace.identity.roles("acme")] == ["Manager"]
+    with pytest.raises(NotFound, match="there is no role Scribe; GET /ai/roles lists them"):
+        remove(workspace, "ada", "Scribe")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_built_in_role_is_not_removed(workspace: Ports, role: str) -> None:
+    with pytest.raises(Invalid, match=f"role: {role} is built in and cannot be removed"):
+        remove(workspace, "ada", role)
+
+
+def test_who_manages_people_removes_no_role_that_allows_more_than_theirs(workspace: Ports) -> None:
+    define(workspace, "Boss", "mcp.use", "relay.manage")
+    with pytest.raises(Forbidden, match=r"the role Boss allows more than yours: relay\.manage"):
+        remove(workspace, "mia", "Boss")
+    define(workspace, "Boss", "mcp.use")
+    remove(workspace, "mia", "Boss")
+    assert workspace.identity.role("acme", "Boss") is None
+
+
+@pytest.mark.promise("no-one-has-a-removed-role")
+def test_a_role_that_is_given_in_the_moment_of_its_removal_stays(workspace: Ports) -> None:
+    define(workspace, "Scribe", "mcp.use")
+    rivals = Rivals(workspace.identity, lambda: change(workspace, "bob", "rob", role="Scribe"))
+    with pytest.raises(Invalid, match="1 person has the role Scribe"):
+        remove(replace(workspace, identity=rivals), "ada", "Scribe")
+    assert workspace.identity.role("acme", "Scribe") is not None
+
+
+@pytest.mark.promise("no-one-has-a-removed-role")
+@pytest.mark.parametrize(
+    "give",
+    [
+        lambda adas: change(adas, "ada", "rob", role="Scribe"),
+        lambda adas: invite_member(InviteMemberRequest(user_name="eve", role="Scribe"), person("ada"), adas),
+    ],
+    ids=["change_member", "invite_member"],
+)
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_role_that_is_removed_in_the_moment_it_is_given_is_not_given(
+    workspace: Ports, clock: HandClock, kept: bool, give: Callable[[Ports], object]
+) -> None:
+    """Bob removes it at another server: just before Ada's write, or while hers keeps it in its cache."""
+    define(workspace, "Scribe", "mcp.use")
+    rivals = Rivals(workspace.identity, lambda: None if kept else remove(workspace, "bob", "Scribe"))
+    cached = CachedIdentity(rivals, clock)
+    adas = replace(workspace, identity=cached)
+    assert cached.role("acme", "Scribe") is not None
+    if kept:
+        remove(workspace, "bob", "Scribe")
+    with pytest.raises(Invalid, match="there is no role Scribe"):
+        give(adas)
+    assert role_of(workspace, "rob") == "Reader"
+    assert workspace.identity.member("acme", "eve") is None
 
 
 def test_a_role_that_is_defined_as_it_was_makes_no_key_stale(workspace: Ports) -> None:

@@ -177,7 +177,9 @@ def test_what_follows_a_stream_is_called_for_rows_by_their_keys(follower: str) -
 def test_no_function_may_change_what_the_record_of_a_run_says(function: str) -> None:
     for statement in _statements(function):
         actions = _listed(statement["Action"])
-        assert "dynamodb:DeleteItem" not in actions
+        if "dynamodb:DeleteItem" in actions:
+            assert _operation(function) == "remove_role"
+            assert statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"] == ["workspace#*"]
         if "dynamodb:UpdateItem" in actions:
             attributes = statement["Condition"]["ForAllValues:StringEquals"]["dynamodb:Attributes"]
             assert set(attributes) <= {"pk", "sk", "last_used_us", "revoked_us"}

@@ -7,6 +7,7 @@ be days late: whoever reads one compares its end with the present time.
 import contextlib
 import dataclasses
 import json
+from collections.abc import Sequence
 from operator import attrgetter
 
 from ctrlb.adapters import dynamodb_identity_rows as rows
@@ -16,7 +17,7 @@ from ctrlb.adapters.dynamodb_table import Check, ConditionFailed, Table, Values
 from ctrlb.adapters.identity_text import written_grants
 from ctrlb.domain.errors import Unavailable
 from ctrlb.domain.rows import Audit, Grounds, IngestCredential, Key, Member, Role, Settings, SignIn
-from ctrlb.ports import MAX_LIVE_KEYS, Moved, Randomness, TooManyKeys
+from ctrlb.ports import MAX_LIVE_KEYS, Moved, Randomness, RoleGiven, TooManyKeys
 
 ADD_TRIES = 16
 """How often a key is added anew because another of the same person came first."""
@@ -93,7 +94,11 @@ class DynamodbIdentity:
             grants=written_grants(after.grants),
             changed_us=after.changed_us,
         )
-        self._change(row, None if before is None else before.changed_us, by, audit)
+        beside = [self._audit(audit)]
+        if by is not None and by.roles.get(after.role) and (before is None or before.role != after.role):
+            giving = rows.given_place(after.workspace, after.role) | item(giving=self._random.request_id())
+            beside.append(giving)  # whoever removes the role in this moment learns of it
+        self._change(row, None if before is None else before.changed_us, by, beside)
 
     def role(self, workspace: str, name: str, *, fresh: bool = False) -> Role | None:
         """See IdentityStore.role."""
@@ -111,12 +116,27 @@ class DynamodbIdentity:
         row = rows.role_place(after.workspace, after.name) | item(
             name=after.name, permissions=after.permissions, changed_us=after.changed_us
         )
-        self._change(row, None if before is None else before.changed_us, by, audit)
+        self._change(row, None if before is None else before.changed_us, by, [self._audit(audit)])
 
-    def _change(self, row: Item, found_us: int | None, by: Grounds | None, audit: Audit) -> None:
-        """Write the row over the one of that version, None for none, while `by` is as it was read."""
+    def remove_role(self, role: Role, by: Grounds, audit: Audit) -> None:
+        """See IdentityStore.remove_role. Who gives the role after the look at people has it fail at the write."""
+        row, given = rows.role_place(role.workspace, role.name), rows.given_place(role.workspace, role.name)
+        last_given = self._table.get(given)
+        if people := sum(member.role == role.name for member in self.members(role.workspace)):
+            raise RoleGiven(people)
+        same: Check = (given, "attribute_not_exists(pk)", None)
+        if last_given:
+            same = (given, "giving = :giving", {"giving": text(last_given, "giving")})
+        removed: list[Check] = [(row, *_of_version(role.changed_us)), same]
         try:
-            self._table.put_with(row, *_of_version(found_us), [self._audit(audit)], _unmoved(by, row))
+            self._table.remove_with(removed, [self._audit(audit)], _unmoved(by, row))
+        except ConditionFailed:
+            raise Moved from None
+
+    def _change(self, row: Item, found_us: int | None, by: Grounds | None, beside: Sequence[Item]) -> None:
+        """Write the row over the one of that version, None for none, and `beside`, while `by` is as it was read."""
+        try:
+            self._table.put_with(row, *_of_version(found_us), beside, _unmoved(by, row))
         except ConditionFailed:
             raise Moved from None
 
@@ -161,7 +181,7 @@ class DynamodbIdentity:
         values = dataclasses.asdict(credential)
         del values["workspace"]  # its partition's
         place = rows.ingest_place(credential.workspace, credential.credential_id)
-        self._change(place | item(**values), None, by, audit)
+        self._change(place | item(**values), None, by, [self._audit(audit)])
 
     def revoke_ingest_credential(
         self, workspace: str, credential_id: str, revoked_us: int, by: Grounds, audit: Audit
@@ -182,6 +202,21 @@ class DynamodbIdentity:
             self._audit(audit),
             _unmoved(by, place),
         )
+
+    def audits(self, workspace: str, before: tuple[int, str] | None, limit: int, user: str | None) -> list[Audit]:
+        """See IdentityStore.audits. A range of keys has its ends in it, so the one before the page is read with it."""
+        prefix = places.AUDIT_PREFIX if user is None else places.audits_of(user)
+        index = None if user is None else places.BY_TIME
+        # Digits follow the prefix, and all of them come before a colon.
+        values = {"pk": places.workspace_pk(workspace), "first": prefix, "last": f"{prefix}:"}
+        if before is not None:
+            values["last"] = places.audit_sk(*before) if user is None else places.audit_listed_at(user, *before)
+        place = "sk" if user is None else "#at"
+        found = self._table.query(
+            f"pk = :pk AND {place} BETWEEN :first AND :last", values, limit=limit + 1, backwards=True, index=index
+        )
+        read = (rows.audit(workspace, each) for each in found)
+        return [each for each in read if (each.ts_us, each.name) != before][:limit]
 
     def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
         """See IdentityStore.add_sign_in."""
@@ -209,11 +244,7 @@ class DynamodbIdentity:
             self._table.take(item(**rows.sign_in_place(token_sha256, once=once)))
 
     def _audit(self, audit: Audit) -> Item:
-        place = {
-            "pk": places.workspace_pk(audit.workspace),
-            "sk": places.audit_sk(audit.ts_us, self._random.request_id()),
-        }
-        return item(**place, user=audit.user, action=audit.action, before=audit.before, after=audit.after)
+        return rows.audit_item(audit, self._random.request_id())
 
 
 def _of_version(changed_us: int | None) -> tuple[str, Values | None]:

@@ -7,7 +7,7 @@ from typing import cast
 from ctrlb.adapters import dynamodb_keys as places
 from ctrlb.adapters.dynamodb_items import Item, item, number, number_or_none, text, texts
 from ctrlb.adapters.identity_text import read_grants
-from ctrlb.domain.rows import IngestCredential, Key, Member, Permission, Role, Settings, SignIn
+from ctrlb.domain.rows import Audit, IngestCredential, Key, Member, Permission, Role, Settings, SignIn
 
 
 def settings(found: Item | None) -> Settings:
@@ -30,6 +30,10 @@ def role_place(workspace: str, name: str) -> Item:
 def role(workspace: str, found: Item) -> Role:
     permissions = cast("frozenset[Permission]", texts(found, "permissions"))  # they were checked when it was defined
     return Role(workspace, text(found, "name"), permissions, number(found, "changed_us"))
+
+
+def given_place(workspace: str, role: str) -> Item:
+    return item(pk=places.workspace_pk(workspace), sk=places.given_sk(role))
 
 
 def key_place(workspace: str, key_id: str) -> Item:
@@ -72,6 +76,24 @@ def ingest_credential(workspace: str, found: Item) -> IngestCredential:
         created_us=number(found, "created_us"),
         revoked_us=number_or_none(found, "revoked_us"),
     )
+
+
+def audit_item(audit: Audit, name: str) -> Item:
+    return item(
+        pk=places.workspace_pk(audit.workspace),
+        sk=places.audit_sk(audit.ts_us, name),
+        at=places.audit_listed_at(audit.user, audit.ts_us, name),
+        user=audit.user,
+        action=audit.action,
+        before=audit.before,
+        after=audit.after,
+    )
+
+
+def audit(workspace: str, found: Item) -> Audit:
+    user, action = text(found, "user"), text(found, "action")
+    ts_us, name = places.audit_of(text(found, "sk"))
+    return Audit(workspace, ts_us, user, action, text(found, "before"), text(found, "after"), name)
 
 
 def sign_in_place(token_sha256: str, *, once: bool) -> dict[str, str]:

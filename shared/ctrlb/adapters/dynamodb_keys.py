@@ -28,6 +28,9 @@ KEY_PREFIX = "key#"
 KEYS_PREFIX = "keys#"
 MEMBER_PREFIX = "member#"
 ROLE_PREFIX = "role#"
+GIVEN_PREFIX = "given#"
+AUDIT_PREFIX = "audit#"
+AUDITS_PREFIX = "audits#"
 INGEST_PREFIX = "ingest#"
 ROW_PREFIX = "row#"
 HEAD = "head"
@@ -174,9 +177,30 @@ def role_sk(name: str) -> str:
     return ROLE_PREFIX + joined(name)
 
 
+def given_sk(role: str) -> str:
+    """The place of what tells when a role was last given to somebody."""
+    return GIVEN_PREFIX + joined(role)
+
+
 def audit_sk(ts_us: int, name: str) -> str:
     """The place of an audit; `name` is its own."""
-    return f"audit#{fixed(ts_us, TIME_DIGITS)}#{name}"
+    return f"{AUDIT_PREFIX}{fixed(ts_us, TIME_DIGITS)}#{name}"
+
+
+def audit_of(sk: str) -> tuple[int, str]:
+    """The time and name of the audit that lies there."""
+    _, ts_us, name = sk.split("#")
+    return int(ts_us), name
+
+
+def audit_listed_at(user: str, ts_us: int, name: str) -> str:
+    """The place of an audit in the list of what its person changed."""
+    return f"{audits_of(user)}{fixed(ts_us, TIME_DIGITS)}#{name}"
+
+
+def audits_of(user: str) -> str:
+    """What the places in the list of a person's changes begin with."""
+    return f"{AUDITS_PREFIX}{joined(user)}#"
 
 
 def sign_in_pk(token_sha256: str) -> str:

@@ -64,6 +64,16 @@ class Table:
             ]
         )
 
+    def remove_with(self, removed: Sequence[Check], beside: Sequence[Item], only_if: Sequence[Check] = ()) -> None:
+        """Remove the items if all conditions hold, and write those `beside`, or neither. Raises ConditionFailed."""
+        self.transact(
+            [
+                *({"Delete": self._check(*each)} for each in removed),
+                *({"Put": self._put(each, None, None)} for each in beside),
+                *({"ConditionCheck": self._check(*check)} for check in only_if),
+            ]
+        )
+
     def update_with(
         self, key: Item, update: str, condition: str, values: Values, beside: Item, only_if: Sequence[Check] = ()
     ) -> None:

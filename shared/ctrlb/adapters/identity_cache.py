@@ -92,6 +92,14 @@ class CachedIdentity:
             self._forget(("role", after.workspace, after.name))
             self._forget_grounds(by)
 
+    def remove_role(self, role: Role, by: Grounds, audit: Audit) -> None:
+        """See IdentityStore.remove_role. When it moved, the next reads are of the store."""
+        try:
+            self._store.remove_role(role, by, audit)
+        finally:
+            self._forget(("role", role.workspace, role.name))
+            self._forget_grounds(by)
+
     def settings(self, workspace: str) -> Settings:
         """See IdentityStore.settings; at most MAX_AGE_S old."""
         return self._read(("settings", workspace), lambda: self._store.settings(workspace))
@@ -133,6 +141,10 @@ class CachedIdentity:
         finally:
             self._forget(("ingest", workspace, credential_id))
             self._forget_grounds(by)
+
+    def audits(self, workspace: str, before: tuple[int, str] | None, limit: int, user: str | None) -> list[Audit]:
+        """See IdentityStore.audits; not cached."""
+        return self._store.audits(workspace, before, limit, user)
 
     def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
         """See IdentityStore.add_sign_in."""

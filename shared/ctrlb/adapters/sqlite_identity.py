@@ -5,12 +5,14 @@ import json
 import sqlite3
 from typing import Any
 
+from ctrlb.adapters import sqlite_audits
 from ctrlb.adapters.identity_text import read_grants, written_grants
+from ctrlb.adapters.sqlite_audits import AUDIT_SCHEMA, record
 from ctrlb.adapters.sqlite_database import SqliteDatabase
 from ctrlb.domain.rows import Audit, Grounds, IngestCredential, Key, Member, Role, Settings, SignIn
-from ctrlb.ports import MAX_LIVE_KEYS, Moved, TooManyKeys
+from ctrlb.ports import MAX_LIVE_KEYS, Moved, RoleGiven, TooManyKeys
 
-IDENTITY_SCHEMA = """
+_SCHEMA = """
 CREATE TABLE IF NOT EXISTS people (
     workspace TEXT NOT NULL, user TEXT NOT NULL, role TEXT NOT NULL, active INTEGER NOT NULL,
     grants TEXT NOT NULL, changed_us INTEGER NOT NULL,
@@ -37,11 +39,8 @@ CREATE TABLE IF NOT EXISTS sign_ins (
     token_sha256 TEXT PRIMARY KEY, workspace TEXT NOT NULL, user TEXT NOT NULL, expires_us INTEGER NOT NULL,
     once INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS audits (
-    workspace TEXT NOT NULL, ts_us INTEGER NOT NULL, user TEXT NOT NULL, action TEXT NOT NULL,
-    before TEXT NOT NULL, after TEXT NOT NULL
-);
 """
+IDENTITY_SCHEMA = _SCHEMA + AUDIT_SCHEMA
 _KEY = "SELECT workspace, key_id, user, name, secret_sha256, created_us, expires_us, revoked_us, last_used_us FROM keys"
 _KEYS_OF = f"{_KEY} WHERE workspace = ? AND user = ? ORDER BY created_us, key_id"
 _MEMBER = "SELECT workspace, user, role, active, grants, changed_us FROM people WHERE workspace = ?"
@@ -74,7 +73,7 @@ class SqliteIdentity:
             if sum(each.is_live(key.created_us) for each in keys) >= MAX_LIVE_KEYS:
                 raise TooManyKeys
             connection.execute("INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", dataclasses.astuple(key))
-            _record(connection, audit)
+            record(connection, audit)
 
         self._database.write(job)
 
@@ -90,7 +89,7 @@ class SqliteIdentity:
                 "UPDATE keys SET revoked_us = coalesce(revoked_us, ?) WHERE workspace = ? AND key_id = ?",
                 (revoked_us, workspace, key_id),
             )
-            _record(connection, audit)
+            record(connection, audit)
 
         self._database.write(job)
 
@@ -121,7 +120,7 @@ class SqliteIdentity:
             _check_unmoved(connection, by)
             row = (after.workspace, after.user, after.role, after.active, written_grants(after.grants))
             connection.execute("INSERT OR REPLACE INTO people VALUES (?, ?, ?, ?, ?, ?)", (*row, after.changed_us))
-            _record(connection, audit)
+            record(connection, audit)
 
         self._database.write(job)
 
@@ -143,7 +142,23 @@ class SqliteIdentity:
             _check_unmoved(connection, by)
             row = (after.workspace, after.name, json.dumps(sorted(after.permissions)), after.changed_us)
             connection.execute("INSERT OR REPLACE INTO roles VALUES (?, ?, ?, ?)", row)
-            _record(connection, audit)
+            record(connection, audit)
+
+        self._database.write(job)
+
+    def remove_role(self, role: Role, by: Grounds, audit: Audit) -> None:
+        """See IdentityStore.remove_role."""
+        place = (role.workspace, role.name)
+
+        def job(connection: sqlite3.Connection) -> None:
+            if _found_role(connection, *place) != role:
+                raise Moved
+            _check_unmoved(connection, by)
+            ((people,),) = connection.execute("SELECT count(*) FROM people WHERE workspace = ? AND role = ?", place)
+            if people:
+                raise RoleGiven(people)
+            connection.execute("DELETE FROM roles WHERE workspace = ? AND name = ?", place)
+            record(connection, audit)
 
         self._database.write(job)
 
@@ -162,7 +177,7 @@ class SqliteIdentity:
             _check_unmoved(connection, by)
             text = json.dumps(dataclasses.asdict(after))
             connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (workspace, text))
-            _record(connection, audit)
+            record(connection, audit)
 
         self._database.write(job)
 
@@ -185,7 +200,7 @@ class SqliteIdentity:
             _check_unmoved(connection, by)
             row = dataclasses.astuple(credential)
             connection.execute("INSERT INTO ingest_credentials VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-            _record(connection, audit)
+            record(connection, audit)
 
         self._database.write(job)
 
@@ -203,9 +218,13 @@ class SqliteIdentity:
             )
             if changed.rowcount == 0:
                 raise Moved
-            _record(connection, audit)
+            record(connection, audit)
 
         self._database.write(job)
+
+    def audits(self, workspace: str, before: tuple[int, str] | None, limit: int, user: str | None) -> list[Audit]:
+        """See IdentityStore.audits."""
+        return sqlite_audits.audits(self._database, workspace, before, limit, user)
 
     def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
         """See IdentityStore.add_sign_in."""
@@ -270,7 +289,3 @@ def _role(row: tuple[Any, ...]) -> Role:
 
 def _settings(rows: list[tuple[str]]) -> Settings:
     return Settings(**json.loads(rows[0][0])) if rows else Settings()
-
-
-def _record(connection: sqlite3.Connection, audit: Audit) -> None:
-    connection.execute("INSERT INTO audits VALUES (?, ?, ?, ?, ?, ?)", dataclasses.astuple(audit))

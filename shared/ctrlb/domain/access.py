@@ -6,6 +6,8 @@ from ctrlb.domain.errors import Forbidden, Invalid
 from ctrlb.domain.rows import Dataset, Grant, Permission, Settings
 
 ADMIN = "Admin"
+COMMAND_LINE = "command line"
+"""In the place of a token's hash: whoever runs the deployment calls, as the person."""
 ROLES: dict[str, frozenset[Permission]] = {
     ADMIN: frozenset(("mcp.use", "sessions.write", "relay.write", "relay.read_all", "relay.manage", "members.manage")),
     "Member": frozenset(("mcp.use", "sessions.write", "relay.write")),
@@ -32,6 +34,11 @@ class Caller:
     def is_person(self) -> bool:
         """A person who signed in called, not a key."""
         return self.token_sha256 != ""
+
+    @property
+    def recorded_as(self) -> str:
+        """Who makes the caller's changes, for the record: the person, or nobody (empty) for the command line."""
+        return "" if self.token_sha256 == COMMAND_LINE else self.user
 
     def may(self, permission: Permission) -> bool:
         """Whether the caller's role has the permission."""

@@ -261,11 +261,15 @@ class SignIn:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Who changed what: one row for each change of settings, keys and members."""
+    """Who changed what: one row for each change of settings, keys, people, roles and ingest credentials."""
 
     workspace: str
     ts_us: int
     user: str
+    """Who changed it; empty for the command line."""
     action: str
     before: str
+    """What was there, as a JSON object; empty for nothing."""
     after: str
+    name: str = ""
+    """What tells it from others of the same microsecond; the store gives it."""

@@ -5,6 +5,7 @@ they speak to the agent that reads them. Defaults and limits are the contract's.
 counts as left out, and one that no model names is ignored.
 """
 
+from ctrlb.models.audit import AuditEvent, ListAuditEventsAnswer, ListAuditEventsRequest
 from ctrlb.models.fields import (
     MAX_COMMAND_CHARS,
     MAX_NAME_CHARS,
@@ -49,6 +50,8 @@ from ctrlb.models.members import (
     ListRolesAnswer,
     ListRolesRequest,
     MemberInfo,
+    RemoveRoleAnswer,
+    RemoveRoleRequest,
     RoleInfo,
 )
 from ctrlb.models.relay import (
@@ -127,6 +130,7 @@ __all__ = [
     "ActionEvent",
     "AgentRequest",
     "Answer",
+    "AuditEvent",
     "ChangeMemberRequest",
     "ChangeRoleRequest",
     "ChangeSettingsRequest",
@@ -162,6 +166,8 @@ __all__ = [
     "IngestCredentialInfo",
     "InviteMemberRequest",
     "KeyInfo",
+    "ListAuditEventsAnswer",
+    "ListAuditEventsRequest",
     "ListIngestCredentialsAnswer",
     "ListIngestCredentialsRequest",
     "ListKeysAnswer",
@@ -188,6 +194,8 @@ __all__ = [
     "Record",
     "ReleaseAnswer",
     "ReleaseRequest",
+    "RemoveRoleAnswer",
+    "RemoveRoleRequest",
     "Request",
     "Resource",
     "RevokeIngestCredentialAnswer",

@@ -79,6 +79,18 @@ class ListRolesAnswer(Answer):
     roles: list[RoleInfo]
 
 
+class RemoveRoleRequest(Request):
+    """Remove a role of the workspace's own that nobody has."""
+
+    role: Id
+
+
+class RemoveRoleAnswer(Answer):
+    """There is no such role any more."""
+
+    role: str
+
+
 class ChangeRoleRequest(Request):
     """Define a role of the workspace's own, or define it anew."""
 

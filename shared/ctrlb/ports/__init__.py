@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 from ctrlb.domain.rows import AgentActivity, ClaimRow, Dataset, Edit, Event, Run, RunSummary, SessionRow
 from ctrlb.domain.streams import Change, DeadLetter, Outcome
 from ctrlb.domain.words import Term
-from ctrlb.ports.identity import MAX_LIVE_KEYS, IdentityStore, Issuer, Moved, SignInPlaces, TooManyKeys
+from ctrlb.ports.identity import MAX_LIVE_KEYS, IdentityStore, Issuer, Moved, RoleGiven, SignInPlaces, TooManyKeys
 
 Order: TypeAlias = Literal["newest", "oldest"]
 
@@ -227,6 +227,7 @@ __all__ = [
     "Ports",
     "Randomness",
     "RelayStore",
+    "RoleGiven",
     "RunStore",
     "SearchRebuild",
     "SessionIndex",

@@ -17,8 +17,17 @@ class Moved(Exception):
     """What was to be replaced is not as it was read: somebody changed it meanwhile. Nothing was written."""
 
 
+class RoleGiven(Exception):
+    """People have the role that was to be removed; nothing was written."""
+
+    def __init__(self, people: int) -> None:
+        """`people` says how many, active or not."""
+        super().__init__(people)
+        self.people = people
+
+
 class IdentityStore(Protocol):
-    """Workspaces' members, roles, keys, settings and sign-ins."""
+    """Workspaces' members, roles, keys, settings and sign-ins, and who changed what."""
 
     def key(self, workspace: str, key_id: str, presented_sha256: str = "") -> Key | None:
         """The key as it is stored, revoked or not.
@@ -60,6 +69,13 @@ class IdentityStore(Protocol):
     def change_role(self, before: Role | None, after: Role, by: Grounds, audit: Audit) -> None:
         """Replace or add a role as `change_member` does a person."""
 
+    def remove_role(self, role: Role, by: Grounds, audit: Audit) -> None:
+        """Remove the role, or raise Moved and write nothing, as `change_role` does.
+
+        Raises RoleGiven, and writes nothing, while a person, active or not, has it. Of two calls, one that removes it
+        and one that gives it to somebody, only one succeeds.
+        """
+
     def settings(self, workspace: str) -> Settings:
         """The workspace's settings; the defaults when it has changed none."""
 
@@ -85,6 +101,13 @@ class IdentityStore(Protocol):
         """Mark the credential revoked; one that is revoked already keeps its first time.
 
         Raises Moved, and writes nothing, as `change_member` does, and where there is no such credential.
+        """
+
+    def audits(self, workspace: str, before: tuple[int, str] | None, limit: int, user: str | None) -> list[Audit]:
+        """The newest `limit` changes in the workspace, newest first, with every one that has returned.
+
+        Those below `before`, the time and name of one, if it is given; by `user` alone, if one is named. Equal times
+        are in the same order at each call. However many others there are, it takes no longer.
         """
 
     def add_sign_in(self, sign_in: SignIn, *, once: bool) -> None:
