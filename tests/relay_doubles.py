@@ -21,8 +21,8 @@ class PassingRelay:
     def last_of_each(self, run: Run, keys: Sequence[str]) -> list[ClaimRow | None]:
         return self.inner.last_of_each(run, keys)
 
-    def add_event(self, run: Run, event: Event) -> None:
-        self.inner.add_event(run, event)
+    def add_events(self, run: Run, *events: Event) -> None:
+        self.inner.add_events(run, *events)
 
     def newest(self, run: Run, limit: int) -> list[Event]:
         return self.inner.newest(run, limit)

@@ -113,13 +113,15 @@ def check(request: CheckRequest, caller: Caller, ports: Ports) -> CheckAnswer:
     now_us = ports.clock.now_us()
     keys = list(dict.fromkeys(key for _, key in wanted))
     last = dict(zip(keys, ports.relay.last_of_each(run, keys), strict=True))
-    conflicts = []
+    conflicts, events = [], []
     for path, key in wanted:
         row = blocking(last[key], holder, now_us)
         if row is not None and row.kind == "HOLD":
             conflicts.append(Conflict(path=path, key=key, held_by=row.holder.agent, lease_until=row.lease_until_us))
             text = f"held by {row.holder.agent}"
-            ports.relay.add_event(run, Event("CHECK", holder, now_us, resource=path, key=key, text=text))
+            events.append(Event("CHECK", holder, now_us, resource=path, key=key, text=text))
+    if events:
+        ports.relay.add_events(run, *events)
     return CheckAnswer(mode=mode, allowed=mode != "enforce" or not conflicts, conflicts=conflicts)
 
 
@@ -145,7 +147,7 @@ def _refuse(request: ClaimRequest, blocker: ClaimRow, holder: Holder, run: Run, 
     whose = agent if agent != holder.agent or blocker.holder == holder else f"another user's {agent}"
     finished = blocker.kind == "DONE"
     state = f"already finished by {whose}" if finished else f"already held by {whose}"
-    ports.relay.add_event(
+    ports.relay.add_events(
         run,
         Event("REFUSED", holder, ports.clock.now_us(), resource=request.resource, key=blocker.key, text=state),
     )

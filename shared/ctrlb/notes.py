@@ -14,7 +14,7 @@ def post(request: PostRequest, caller: Caller, ports: Ports) -> PostAnswer:
     """Keep the note's first 2,000 characters in the run's record."""
     run = Run(caller.dataset_to_write(request.dataset), request.run_id)
     note = Event("NOTE", Holder(caller.user, request.agent), ports.clock.now_us(), text=request.text[:NOTE_CHARS])
-    ports.relay.add_event(run, note)
+    ports.relay.add_events(run, note)
     return PostAnswer(ok=True, run_id=request.run_id, agent=request.agent)
 
 

@@ -59,7 +59,7 @@ def test_a_write_that_is_sent_again_after_a_rival_wrote_loses_to_it(deployed: De
 
 def test_an_event_that_is_sent_again_is_one_row(deployed: Deployed) -> None:
     deployed.dynamodb.fates = [answer_lost]
-    deployed.relay.add_event(RUN, note("once"))
+    deployed.relay.add_events(RUN, note("once"))
     assert deployed.relay.newest(RUN, 10) == [note("once")]
 
 
@@ -96,7 +96,7 @@ def test_a_store_that_is_busy_late_or_down_is_unavailable(deployed: Deployed, fa
     for call in (
         lambda: deployed.relay.append(RUN, hold(APP, 0)),
         lambda: deployed.relay.last(RUN, APP),
-        lambda: deployed.relay.add_event(RUN, note("hello")),
+        lambda: deployed.relay.add_events(RUN, note("hello")),
         lambda: deployed.relay.newest(RUN, 10),
         lambda: deployed.sessions.write(DATASET, "ann", [said("s1", 1, "text")], NOW_US),
         lambda: deployed.sessions.owner(DATASET, "s1"),

@@ -57,7 +57,7 @@ class Projected:
     def act(self) -> None:
         """A claim, a note and an edit."""
         self.relay.append(RUN, hold("file:a.py", 0))
-        self.relay.add_event(RUN, note("hello"))
+        self.relay.add_events(RUN, note("hello"))
         self.sessions.write(DATASET, "ann", [EDIT, SessionRow(ts_us=NOW_US, session_id="other", seq=0)], NOW_US)
 
     def shown(self) -> Sequence[object]:
@@ -115,7 +115,7 @@ def test_without_its_filters_the_function_ignores_what_it_wrote(projected: Proje
 def test_batches_that_come_again_in_any_order_change_nothing(projected: Projected) -> None:
     projected.act()
     for number in range(1, 12):
-        projected.relay.add_event(RUN, note(f"note {number}", ts_us=NOW_US + number))
+        projected.relay.add_events(RUN, note(f"note {number}", ts_us=NOW_US + number))
     projected.follow()
     shown = projected.shown()
     shuffled = random.Random(3)

@@ -35,7 +35,7 @@ def runs(deployed: Deployed, tmp_path: Path) -> DynamodbRuns:
 
 def posted(deployed: Deployed, minute: int) -> RelayFact:
     event = note("hello", ts_us=NOW_US + minute * MINUTE_US)
-    deployed.relay.add_event(RUN, event)
+    deployed.relay.add_events(RUN, event)
     return RelayFact(RUN, event, str(event.ts_us))
 
 

@@ -57,7 +57,7 @@ def test_records_of_other_keys_runs_datasets_and_workspaces_are_other_records(re
     scopes += [Run(Dataset("acme2", "agent_sessions"), "nightly"), Run(Dataset("acme", "agent_sessions "), "nightly")]
     for index, scope in enumerate(scopes):
         relay.append(scope, hold(APP, 0, agent=str(index)))
-        relay.add_event(scope, note(str(index), agent=str(index)))
+        relay.add_events(scope, note(str(index), agent=str(index)))
     for index, scope in enumerate(scopes):
         last = relay.last(scope, APP)
         assert last is not None
@@ -78,10 +78,10 @@ def test_the_last_of_each_key_comes_in_the_order_of_the_keys(relay: RelayStore) 
 
 
 def test_events_and_claim_rows_are_listed_newest_first(relay: RelayStore) -> None:
-    relay.add_event(RUN, note("third", ts_us=30))
+    relay.add_events(RUN, note("third", ts_us=30))
     relay.append(RUN, replace(hold(APP, 0, ts_us=10), resource="./src/app.py"))
     refused = Event("REFUSED", Holder("bob", "b"), 20, "src/app.py", APP, "")
-    relay.add_event(RUN, refused)
+    relay.add_events(RUN, refused)
     assert relay.newest(RUN, 10) == [
         note("third", ts_us=30),
         refused,
@@ -91,16 +91,22 @@ def test_events_and_claim_rows_are_listed_newest_first(relay: RelayStore) -> Non
 
 
 def test_what_happened_at_one_moment_is_listed_in_the_order_of_arrival(relay: RelayStore) -> None:
-    relay.add_event(RUN, note("1"))
+    relay.add_events(RUN, note("1"))
     relay.append(RUN, hold("path:b", 0))
-    relay.add_event(RUN, note("2"))
+    relay.add_events(RUN, note("2"))
     relay.append(RUN, hold("path:a", 0))
     assert [event.text or event.key for event in relay.newest(RUN, 10)] == ["path:a", "2", "path:b", "1"]
 
 
+def test_many_events_are_written_at_once(relay: RelayStore) -> None:
+    events = [note(str(number), ts_us=NOW_US + number) for number in range(40)]
+    relay.add_events(RUN, *events)
+    assert relay.newest(RUN, 100) == events[::-1]
+
+
 def test_two_equal_events_are_two_rows(relay: RelayStore) -> None:
-    relay.add_event(RUN, note("again"))
-    relay.add_event(RUN, note("again"))
+    relay.add_events(RUN, note("again"))
+    relay.add_events(RUN, note("again"))
     assert relay.newest(RUN, 10) == [note("again")] * 2
 
 
@@ -108,7 +114,7 @@ def test_two_equal_events_are_two_rows(relay: RelayStore) -> None:
 def test_any_text_comes_back_as_it_was(relay: RelayStore, text: str) -> None:
     row = replace(hold(f"path:{text}", 0), resource=text, holder=Holder(text, text), request_id=text)
     relay.append(Run(DATASET, text or "run"), row)
-    relay.add_event(Run(DATASET, text or "run"), note(text))
+    relay.add_events(Run(DATASET, text or "run"), note(text))
     assert relay.last(Run(DATASET, text or "run"), row.key) == row
     (newest,) = relay.newest(Run(DATASET, text or "run"), 1)
     assert newest in (note(text), note(text[:PREVIEW_CHARS]))

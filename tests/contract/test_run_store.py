@@ -28,7 +28,7 @@ def upload(stores: Ports, *rows: SessionRow, user: str = "ann", dataset: Dataset
 
 
 def started(stores: Ports, run_id: str, seconds: int, user: str = "ann") -> None:
-    stores.relay.add_event(Run(DATASET, run_id), note("hello", user=user, ts_us=NOW_US + seconds * SECOND_US))
+    stores.relay.add_events(Run(DATASET, run_id), note("hello", user=user, ts_us=NOW_US + seconds * SECOND_US))
 
 
 def listed(
@@ -46,7 +46,7 @@ def test_there_is_no_run_before_its_first_row(all_stores: Ports) -> None:
 
 
 def test_a_run_exists_from_its_first_row_in_the_relay(all_stores: Ports) -> None:
-    all_stores.relay.add_event(RUN, note("hello"))
+    all_stores.relay.add_events(RUN, note("hello"))
     summary = RunSummary("nightly", NOW_US, NOW_US, agents=1, events=1, held=0)
     assert all_stores.runs.run(RUN, NOW_US, None) == summary
     assert all_stores.runs.runs(DATASET, NOW_US, None, 10, None) == [summary]
@@ -67,22 +67,22 @@ def test_session_rows_without_a_run_make_none(all_stores: Ports) -> None:
 def test_a_run_starts_with_the_first_and_lasts_to_the_last_of_all_its_rows_in_whatever_order(
     all_stores: Ports,
 ) -> None:
-    all_stores.relay.add_event(RUN, note("hello", ts_us=NOW_US + 20))
+    all_stores.relay.add_events(RUN, note("hello", ts_us=NOW_US + 20))
     all_stores.relay.append(RUN, hold("path:a", 0, ts_us=NOW_US + 10))
     upload(all_stores, replace(ROW, ts_us=NOW_US + 40), replace(ROW, ts_us=NOW_US + 5, seq=2))
-    all_stores.relay.add_event(RUN, note("late", agent="b", ts_us=NOW_US + 30))
+    all_stores.relay.add_events(RUN, note("late", agent="b", ts_us=NOW_US + 30))
     assert all_stores.runs.run(RUN, NOW_US, None) == RunSummary(
         "nightly", NOW_US + 5, NOW_US + 40, agents=2, events=3, held=1
     )
-    all_stores.relay.add_event(RUN, note("early", ts_us=NOW_US + 1))
-    all_stores.relay.add_event(RUN, note("last", ts_us=NOW_US + 99))
+    all_stores.relay.add_events(RUN, note("early", ts_us=NOW_US + 1))
+    all_stores.relay.add_events(RUN, note("last", ts_us=NOW_US + 99))
     assert all_stores.runs.run(RUN, NOW_US, None) == RunSummary(
         "nightly", NOW_US + 1, NOW_US + 99, agents=2, events=5, held=1
     )
 
 
 def test_an_agent_counts_once_and_one_name_under_two_users_twice(all_stores: Ports) -> None:
-    all_stores.relay.add_event(RUN, note("hello"))
+    all_stores.relay.add_events(RUN, note("hello"))
     upload(all_stores, ROW, replace(ROW, seq=2), replace(ROW, session_id="s2"))
     upload(all_stores, replace(ROW, session_id="s3"), user="bob")
     summary = all_stores.runs.run(RUN, NOW_US, None)
@@ -148,7 +148,7 @@ def test_runs_of_other_datasets_and_workspaces_are_other_runs(all_stores: Ports,
 
 
 def test_agents_come_in_order_of_their_first_row_with_their_last_one_and_sessions(all_stores: Ports) -> None:
-    all_stores.relay.add_event(RUN, note("hello", ts_us=NOW_US + 10))
+    all_stores.relay.add_events(RUN, note("hello", ts_us=NOW_US + 10))
     all_stores.relay.append(RUN, hold("path:a", 0, agent="b", ts_us=NOW_US + 5))
     upload(
         all_stores,
@@ -156,13 +156,13 @@ def test_agents_come_in_order_of_their_first_row_with_their_last_one_and_session
         replace(ROW, ts_us=NOW_US + 90, seq=2, block_type="result"),
         replace(ROW, ts_us=NOW_US + 50, session_id="s2"),
     )
-    all_stores.relay.add_event(RUN, Event("CHECK", Holder("ann", "c"), NOW_US + 20, "a", "path:a"))
+    all_stores.relay.add_events(RUN, Event("CHECK", Holder("ann", "c"), NOW_US + 20, "a", "path:a"))
     assert all_stores.runs.agents(RUN) == [
         AgentActivity(Holder("ann", "b"), NOW_US + 5, NOW_US + 5, ""),
         AgentActivity(ANN_A, NOW_US + 7, NOW_US + 90, "result", ("s1", "s2")),
         AgentActivity(Holder("ann", "c"), NOW_US + 20, NOW_US + 20, ""),
     ]
-    all_stores.relay.add_event(RUN, note("and on", ts_us=NOW_US + 91))
+    all_stores.relay.add_events(RUN, note("and on", ts_us=NOW_US + 91))
     assert all_stores.runs.agents(RUN)[1] == AgentActivity(ANN_A, NOW_US + 7, NOW_US + 91, "", ("s1", "s2"))
 
 
@@ -171,7 +171,7 @@ def test_resources_are_the_last_rows_newest_first_and_how_many_records_there_are
     last = [ending("DONE", "path:1", 1, ts_us=NOW_US + 50), hold("path:3", 1, agent="b", ts_us=NOW_US + 2)]
     for row in [*first, *last]:
         all_stores.relay.append(RUN, row)
-    all_stores.relay.add_event(RUN, Event("REFUSED", ANN_A, NOW_US + 99, "7", "path:7"))
+    all_stores.relay.add_events(RUN, Event("REFUSED", ANN_A, NOW_US + 99, "7", "path:7"))
     expected = [last[0], first[5], first[4], last[1], first[2], first[0]]
     assert all_stores.runs.resources(RUN, 500) == (expected, 6)
     assert all_stores.runs.resources(RUN, 2) == (expected[:2], 6)

@@ -39,7 +39,7 @@ def over_mcp(answer: Answer) -> int:
 @pytest.mark.parametrize("name", [QUOTES, "\\" * 4_000, "漢" * 4_000, "👩" * 4_000])
 def test_peers_of_a_run_with_long_names_shows_the_newest_events_that_fit(stores: Ports, name: str) -> None:
     for number in range(200):
-        stores.relay.add_event(RUN, Event("REFUSED", Holder("ann", "a"), NOW_US + number, name, f"name:{name}", name))
+        stores.relay.add_events(RUN, Event("REFUSED", Holder("ann", "a"), NOW_US + number, name, f"name:{name}", name))
     answer = peers(PeersRequest(run_id=RUN.run_id, limit=500), ADMIN, stores)
     assert isinstance(answer, PeersAnswer)
     assert 20 < len(answer.events) < 200

@@ -15,8 +15,8 @@ from ctrlb.adapters.threads import Threads
 from ctrlb.domain.rows import ClaimKind, ClaimRow, Dataset, Event, EventKind, Holder, Run
 from ctrlb.ports import PREVIEW_CHARS, Clock, NumberTaken, Randomness
 
-READERS = 16
-"""How many records are read at once."""
+THREADS = 16
+"""How many records are read, or events written, at once."""
 
 
 class DynamodbRelay:
@@ -26,7 +26,7 @@ class DynamodbRelay:
         self._table = table
         self._clock = clock
         self._random = random
-        self._readers = Threads(READERS, "relay")
+        self._threads = Threads(THREADS, "relay")
 
     def append(self, run: Run, row: ClaimRow) -> None:
         """See RelayStore.append."""
@@ -46,11 +46,11 @@ class DynamodbRelay:
 
     def last_of_each(self, run: Run, keys: Sequence[str]) -> list[ClaimRow | None]:
         """See RelayStore.last_of_each."""
-        return self._readers.each(lambda key: self.last(run, key), keys)
+        return self._threads.each(lambda key: self.last(run, key), keys)
 
-    def add_event(self, run: Run, event: Event) -> None:
-        """See RelayStore.add_event."""
-        self._table.put(event_item(run, event, self._at(event.ts_us)))
+    def add_events(self, run: Run, *events: Event) -> None:
+        """See RelayStore.add_events."""
+        self._threads.each(self._table.put, [event_item(run, event, self._at(event.ts_us)) for event in events])
 
     def newest(self, run: Run, limit: int) -> list[Event]:
         """See RelayStore.newest."""

@@ -103,14 +103,15 @@ class SqliteRelay:
         """See RelayStore.last_of_each."""
         return [self.last(run, key) for key in keys]
 
-    def add_event(self, run: Run, event: Event) -> None:
-        """See RelayStore.add_event."""
-        holder, scope = event.holder, _scope(run)
-        what = (event.key, event.kind, event.resource, holder.user, holder.agent, event.ts_us, event.text)
+    def add_events(self, run: Run, *events: Event) -> None:
+        """See RelayStore.add_events. All of them are written, or none."""
+        scope = _scope(run)
 
         def job(connection: sqlite3.Connection) -> None:
-            connection.execute(_ADD_EVENT, (*scope, *what))
-            connection.execute(_ADD_AGENT, (*scope, holder.user, holder.agent, event.ts_us))
+            for event in events:
+                who = (event.holder.user, event.holder.agent, event.ts_us)
+                connection.execute(_ADD_EVENT, (*scope, event.key, event.kind, event.resource, *who, event.text))
+                connection.execute(_ADD_AGENT, (*scope, *who))
 
         self._database.write(job)
 

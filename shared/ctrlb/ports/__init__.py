@@ -44,8 +44,8 @@ class RelayStore(Protocol):
     def last_of_each(self, run: Run, keys: Sequence[str]) -> list[ClaimRow | None]:
         """`last` for each of at most 128 keys, in their order: a check has 64 paths, each with up to two keys."""
 
-    def add_event(self, run: Run, event: Event) -> None:
-        """Write one event durably. Two equal events are two rows."""
+    def add_events(self, run: Run, *events: Event) -> None:
+        """Write the events durably. Two equal ones are two rows. When it raises, some may be written."""
 
     def newest(self, run: Run, limit: int) -> list[Event]:
         """The run's events and claim rows, newest first, including every write that has returned.
