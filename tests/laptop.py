@@ -37,7 +37,7 @@ class Laptop:
             self.kill()
             raise
         self.url = variables(folder)["CTRLB_URL"]
-        self.key = variables(folder)["CTRLB_KEY"]
+        self.key = variables(folder).get("CTRLB_KEY", "")
 
     @property
     def sign_in_code(self) -> str:

@@ -21,7 +21,7 @@ from ctrlb.domain.rows import Dataset
 from ctrlb.keys import create_key, list_keys, revoke_key
 from ctrlb.models import CreateKeyRequest, ListKeysRequest, RevokeKeyRequest
 from ctrlb.models.faults import first_fault
-from ctrlb.ports import Ports
+from ctrlb.ports import MAX_LIVE_KEYS, Ports
 from ctrlb.wiring import (
     DATA_FOLDER,
     deployed,
@@ -98,16 +98,22 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _greeting(url: str, key: str, folder: Path, stores: Ports) -> str:
+def _greeting(url: str, key: str | None, folder: Path, stores: Ports) -> str:
+    for_scripts = f"CTRLB_URL and CTRLB_KEY are in {folder / laptop.ENV_FILE}"
+    if key is None:
+        for_scripts = (
+            f"there is no key, since {laptop.FIRST_USER} has {MAX_LIVE_KEYS} and may have no more: end one that is not "
+            "used, in the console or with `keys list` and `keys revoke`, and start again"
+        )
     return f"""ctrlb {__version__} is ready at {url}
 
 Sign in, once, within ten minutes:
   {laptop.sign_in_link(url, stores)}
 
 Connect your agents with the plugin and the installer in agent/, or Claude Code with the tools alone:
-  claude mcp add --transport http ctrlb "{url}/mcp" --header "Authorization: Bearer {key}"
+  claude mcp add --transport http ctrlb "{url}/mcp" --header "Authorization: Bearer {key or "<your key>"}"
 
-For scripts: CTRLB_URL and CTRLB_KEY are in {folder / laptop.ENV_FILE}
+For scripts: {for_scripts}
 The log is in {folder / "ctrlb.log"}. Ctrl-C stops; everything is kept in {folder}."""
 
 

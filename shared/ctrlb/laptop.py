@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ctrlb.domain.access import Caller
-from ctrlb.domain.errors import CtrlbError, NotFound
+from ctrlb.domain.errors import CtrlbError, Invalid, NotFound
 from ctrlb.edge.identity import identify
 from ctrlb.keys import create_key
 from ctrlb.models import CreateKeyRequest
@@ -67,18 +67,19 @@ def owner(ports: Ports) -> Caller:
     return admin_of(WORKSPACE, FIRST_USER, ports)
 
 
-def key_for_scripts(folder: Path, url: str, ports: Ports) -> str:
+def key_for_scripts(folder: Path, url: str, ports: Ports) -> str | None:
     """The key in the folder's file of variables: the one that is there if it still works, else a new one.
 
-    The file, readable by its owner alone, gets the address of this start.
+    None where the owner may have no more keys. None of theirs is revoked to make room: agents may be using it. The
+    file, readable by its owner alone, gets the address of this start.
     """
     key = variables(folder).get("CTRLB_KEY")
     if key is None or not _works(key, ports):
-        request = CreateKeyRequest(name="first key, for scripts", expires_days=0)
-        key = create_key(request, owner(ports), ports).key
+        key = _new_key(ports)
+    written = {"CTRLB_URL": url} if key is None else {"CTRLB_URL": url, "CTRLB_KEY": key}
     fresh = folder / f".{ENV_FILE}"
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(f"CTRLB_URL={shlex.quote(url)}\nCTRLB_KEY={shlex.quote(key)}\n")
+        file.writelines(f"{name}={shlex.quote(value)}\n" for name, value in written.items())
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(folder / ENV_FILE)
@@ -105,6 +106,14 @@ def variables(folder: Path) -> dict[str, str]:
     except (OSError, ValueError) as error:
         raise FolderFault(f"{path} cannot be read ({error}); move it away, and a new one is made") from None
     return dict(word.split("=", 1) for word in words if "=" in word)
+
+
+def _new_key(ports: Ports) -> str | None:
+    request = CreateKeyRequest(name="first key, for scripts", expires_days=0)
+    try:
+        return create_key(request, owner(ports), ports).key
+    except Invalid:  # the request is a good one, so the owner has as many keys as a person may
+        return None
 
 
 def _works(key: str, ports: Ports) -> bool:

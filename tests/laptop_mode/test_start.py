@@ -8,11 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx2
 import pytest
 
+from ctrlb.__main__ import main
+from ctrlb.laptop import FIRST_USER
+from ctrlb.ports import MAX_LIVE_KEYS
+from ctrlb.wiring import embedded
 from tests.acceptance.calls import claim, events, kinds, post, records, row, search, upload
 from tests.laptop import PROJECT, Laptop
-from tests.laptop_mode.conftest import client, running
+from tests.laptop_mode.conftest import add_key, client, running
 
 
 def failing_start(folder: Path, port: int = 0) -> str:
@@ -77,6 +82,26 @@ def test_a_start_with_the_key_gone_from_its_file_makes_a_new_one(tmp_path: Path)
     with running(tmp_path) as second, client(second, second.key) as http, client(second, first.key) as old:
         assert second.key != first.key
         assert events(http, "run-1") == events(old, "run-1") == []
+
+
+def test_a_start_without_room_for_a_key_serves_and_says_what_to_do(tmp_path: Path) -> None:
+    with running(tmp_path) as first:
+        first.stop()
+    (tmp_path / "ctrlb.env").unlink()
+    with embedded(tmp_path) as stores:
+        in_use, *_ = (add_key(stores, FIRST_USER) for _ in range(MAX_LIVE_KEYS - 1))
+    with running(tmp_path) as full, client(full, in_use) as http:
+        [line] = [line for line in full.greeting.splitlines() if line.startswith("For scripts: ")]
+        assert "there is no key, since admin has 100 and may have no more: end one" in line
+        assert 'Bearer <your key>"' in full.greeting
+        assert (tmp_path / "ctrlb.env").read_text() == f"CTRLB_URL={full.url}\n"
+        assert events(http, "run-1") == []
+        code = {"code": full.sign_in_code}
+        assert httpx2.post(f"{full.url}/ai/sign-in", json=code).status_code == 200
+        assert main(["keys", "revoke", in_use.split("_")[2], "--data", str(tmp_path)]) == 0
+    with running(tmp_path) as again, client(again, again.key) as http:
+        assert again.key not in ("", first.key)
+        assert events(http, "run-1") == []
 
 
 def test_a_busy_port_is_one_line(tmp_path: Path) -> None:
