@@ -12,7 +12,7 @@ SESSIONS = "/ai/sessions/agent_sessions"
 RUNS = "/ai/relay/agent_sessions/runs"
 BASE_US = 1_793_000_000_000_000
 MAX_SEQ = 2**53 - 1
-EVENTUALLY_S = 10.0
+EVENTUALLY_S = 60.0
 POLL_S = 0.1
 
 Json: TypeAlias = dict[str, Any]

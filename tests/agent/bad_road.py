@@ -9,7 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-HANG_S = 20.0
+HANG_S = 120.0
+"""Longer than any client of a test is to wait."""
 
 Mishap = Callable[["Passenger"], None]
 

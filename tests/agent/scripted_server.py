@@ -3,11 +3,13 @@
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Self
 
 Behaviour = Callable[["ScriptedServer", socket.socket], None]
 
-READ_TIMEOUT_S = 10.0
+PATIENCE_S = 120.0
+"""Longer than any client of a test is to wait."""
 
 
 class ScriptedServer:
@@ -21,6 +23,7 @@ class ScriptedServer:
         self.connections = 0
         self.ended = threading.Event()
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._open: list[socket.socket] = []
 
     def __enter__(self) -> Self:
         self._threads[0].start()
@@ -30,12 +33,16 @@ class ScriptedServer:
         self.ended.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self._threads[0].join(PATIENCE_S)
+        for connection in self._open:
+            with suppress(OSError):  # it is closed already
+                connection.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
-            thread.join(READ_TIMEOUT_S)
+            thread.join(PATIENCE_S)
 
     def read_request(self, connection: socket.socket) -> bool:
         """Read one request whole and keep it. False when the client has closed."""
-        connection.settimeout(READ_TIMEOUT_S)
+        connection.settimeout(PATIENCE_S)
         received = b""
         while b"\r\n\r\n" not in received:
             chunk = connection.recv(65_536)
@@ -59,6 +66,7 @@ class ScriptedServer:
                 return
             behaviour = self._behaviours[min(self.connections, len(self._behaviours) - 1)]
             self.connections += 1
+            self._open.append(connection)
             thread = threading.Thread(target=self._serve, args=(behaviour, connection), daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -110,7 +118,7 @@ def says(raw: bytes) -> Behaviour:
 def hangs(server: ScriptedServer, connection: socket.socket) -> None:
     """Read a request and never answer."""
     server.read_request(connection)
-    server.ended.wait(READ_TIMEOUT_S)
+    server.ended.wait(PATIENCE_S)
 
 
 def drips(raw: bytes) -> Behaviour:

@@ -13,7 +13,7 @@ from ctrlb_agent import complaints
 from ctrlb_agent.edit_check.check import answer_once, spellings
 from ctrlb_agent.sessions.identity import Identity
 from tests.agent.hook_process import encoded, recorded, write_of
-from tests.agent.programs import logged
+from tests.agent.programs import TIMEOUT_S, logged
 from tests.agent.scripted_server import Behaviour, ScriptedServer, closes
 from tests.agent.verdicts import FAILURES, HELD, UNTIL_US, verdict
 
@@ -28,14 +28,14 @@ class Check:
         self.home = home
         self.environ = {"CTRLB_RUN": ME.run, "CTRLB_AGENT": ME.agent}
 
-    def edit(self, server: ScriptedServer, *paths: str, deadline_s: float = 5.0) -> bytes:
+    def edit(self, server: ScriptedServer, *paths: str, deadline_s: float = TIMEOUT_S) -> bytes:
         """What is printed before a patch of these paths."""
         lines = "\n".join(f"*** Add File: {path}\n+1" for path in paths)
         patch = f"*** Begin Patch\n{lines}\n*** End Patch"
         sent = recorded("codex", "PreToolUse-apply_patch", cwd=str(self.root), tool_input={"command": patch})
         return self.call(server, sent, deadline_s)
 
-    def call(self, server: ScriptedServer, sent: dict[str, Any], deadline_s: float = 5.0) -> bytes:
+    def call(self, server: ScriptedServer, sent: dict[str, Any], deadline_s: float = TIMEOUT_S) -> bytes:
         """What is printed before a tool call."""
         environ = {**self.environ, "CTRLB_URL": server.url, "CTRLB_KEY": "a-key"}
         return answer_once("codex", encoded(sent), environ, time.monotonic() + deadline_s)
@@ -213,7 +213,7 @@ def test_a_check_that_fails_lets_the_edit_through_and_is_written_down(
     checks: Check, behaviour: Behaviour, reason: str
 ) -> None:
     with ScriptedServer(behaviour) as server:
-        assert checks.edit(server, "a.py", deadline_s=0.5) == b""
+        assert checks.edit(server, "a.py", deadline_s=0.5 if "in time" in reason else TIMEOUT_S) == b""
 
     assert checks.log().count("\n") == 1
     assert "check: an edit was not checked: " in checks.log()
@@ -221,7 +221,8 @@ def test_a_check_that_fails_lets_the_edit_through_and_is_written_down(
     assert "a-key" not in checks.log()
 
 
-def test_a_server_that_fails_every_time_does_not_fill_the_log(checks: Check) -> None:
+def test_a_server_that_fails_every_time_does_not_fill_the_log(checks: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(complaints, "EVERY_S", 1_000.0)
     with ScriptedServer(closes) as server:
         for _ in range(20):
             checks.edit(server, "a.py")
@@ -246,7 +247,7 @@ def test_a_server_that_fails_every_time_does_not_fill_the_log(checks: Check) -> 
 def test_an_input_that_is_none_is_passed_over(checks: Check, data: bytes) -> None:
     with ScriptedServer(verdict(HELD, mode="enforce")) as server:
         environ = {**checks.environ, "CTRLB_URL": server.url, "CTRLB_KEY": "a-key"}
-        assert answer_once("claude", data, environ, time.monotonic() + 5) == b""
+        assert answer_once("claude", data, environ, time.monotonic() + TIMEOUT_S) == b""
     assert server.connections == 0
 
 
@@ -255,6 +256,6 @@ def test_where_no_server_is_set_up_nothing_is_asked_or_logged(checks: Check, mis
     with ScriptedServer(verdict(HELD)) as server:
         environ = {**checks.environ, "CTRLB_URL": server.url, "CTRLB_KEY": "a-key", missing: "${UNSET}"}
         sent = encoded(write_of("a.py", checks.root))
-        assert answer_once("claude", sent, environ, time.monotonic() + 5) == b""
+        assert answer_once("claude", sent, environ, time.monotonic() + TIMEOUT_S) == b""
     assert server.connections == 0
     assert checks.log() == ""

@@ -218,7 +218,7 @@ def test_a_codex_that_hangs_is_ended(user: User, tmp_path: Path, monkeypatch: py
     with pytest.raises(CodexFailed, match="did not answer in time"):
         codex_trust.trust(str(user.config.parent))
     os.set_blocking(alive, True)
-    assert os.read(alive, 100) == b"started\n" * 3
+    assert (b"started\n" * 3).startswith(os.read(alive, 100))  # a busy machine may not get so far in its second
     assert select.select([alive], [], [], TIMEOUT_S)[0]
     assert os.read(alive, 100) == b"", "a process of the hung program is left"
     os.close(alive)

@@ -17,9 +17,11 @@ from tests.agent.scripted_server import (
     response,
     says,
 )
+from tests.nobody import NOBODY
 
-DEADLINE_S = 5.0
+DEADLINE_S = 60.0
 SHORT_S = 0.3
+SPARE_S = 30.0  # for the machine that runs the tests
 
 
 def get(connection: Connection, deadline_s: float = DEADLINE_S) -> Answer:
@@ -114,7 +116,7 @@ def test_the_deadline_is_for_the_whole_request(behaviour: Behaviour) -> None:
             get(Connection(server.url, ""), SHORT_S)
         took_s = time.monotonic() - began_s
 
-    assert SHORT_S * 0.9 <= took_s < SHORT_S + 2
+    assert SHORT_S * 0.9 <= took_s < SHORT_S + SPARE_S
 
 
 @pytest.mark.parametrize(
@@ -141,11 +143,8 @@ def test_a_server_that_closes_at_once_is_unreachable() -> None:
 
 
 def test_where_nothing_listens_is_said() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-
-    with pytest.raises(Unreachable, match=f"nothing listens at http://127.0.0.1:{port}"):
-        get(Connection(f"http://127.0.0.1:{port}", ""))
+    with pytest.raises(Unreachable, match=f"nothing listens at {NOBODY}"):
+        get(Connection(NOBODY, ""))
 
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:8321", "ftp://x", "http://", "http://[::1", "http://x:port"])

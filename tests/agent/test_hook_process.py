@@ -12,12 +12,13 @@ import httpx2
 import pytest
 
 from ctrlb_agent import hook as hook_module
-from tests.agent.hook_process import START_S, TIMEOUT_S, Machine, encoded, recorded, recorded_names, write_of
-from tests.agent.programs import AGENT, PYTHON
+from tests.agent.hook_process import SPARE_S, Machine, encoded, recorded, recorded_names, write_of
+from tests.agent.programs import AGENT, PYTHON, TIMEOUT_S
 from tests.agent.scripted_server import Behaviour, ScriptedServer
 from tests.agent.verdicts import FAILURES, HELD, verdict
 from tests.laptop import Laptop
 from tests.laptop_mode.conftest import client
+from tests.nobody import NOBODY
 
 EDITS = [
     *(("claude", name) for name in recorded_names("claude", "PreToolUse") if "-Write" in name or "-Edit" in name),
@@ -187,6 +188,7 @@ def test_a_file_outside_of_the_checkout_is_found_under_its_absolute_path(warm: M
 def test_whatever_the_server_does_the_edit_goes_on_within_a_second(
     machine: Machine, behaviour: Behaviour, reason: str, through: str
 ) -> None:
+    machine.agent = AGENT
     if through == "the background process":
         machine.start_daemon()
     with ScriptedServer(behaviour) as server:
@@ -194,8 +196,8 @@ def test_whatever_the_server_does_the_edit_goes_on_within_a_second(
         machine.close()
 
     assert done.is_silent
-    assert done.took_s < hook_module.TOTAL_S + START_S
-    assert machine.log().count("\n") == 1
+    assert done.took_s < hook_module.TOTAL_S + SPARE_S
+    assert machine.log().count("\n") in (1, 2)  # two, when the alarm rings at the moment when the request is given up
     assert reason in machine.log() or "gave up after" in machine.log()
     assert machine.environ["CTRLB_KEY"] not in machine.log()
 
@@ -204,10 +206,8 @@ def test_whatever_the_server_does_the_edit_goes_on_within_a_second(
 def test_where_nothing_listens_the_edit_goes_on(machine: Machine, through: str) -> None:
     if through == "the background process":
         machine.start_daemon()
-    with ScriptedServer(verdict()) as server:
-        url = server.url
     for _ in range(3):
-        assert machine.before_edit(recorded("claude", "PreToolUse-Write"), CTRLB_URL=url).is_silent
+        assert machine.before_edit(recorded("claude", "PreToolUse-Write"), CTRLB_URL=NOBODY).is_silent
     assert machine.log().count("nothing listens at") == 1
 
 
@@ -232,7 +232,7 @@ def test_before_an_edit_only_what_the_interpreter_has_in_itself_is_imported(mach
 
     with ScriptedServer(verdict()) as server:
         machine.environ["CTRLB_URL"] = server.url
-        ours = imported("-c", code, str(AGENT), "claude", "PreToolUse")
+        ours = imported("-c", code, str(machine.agent), "claude", "PreToolUse")
         machine.close()
     assert len(server.requests) == 1
     assert ours - imported("-c", "pass") == {"ctrlb_agent", "ctrlb_agent.hook", "_socket"}

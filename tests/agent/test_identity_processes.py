@@ -16,7 +16,7 @@ from tests.agent.sessions import CLAUDE, Hook, end, hook, start
 
 
 def test_the_end_of_one_of_two_clients_in_a_session_does_not_end_it(checkout: Path) -> None:
-    with subprocess.Popen(["sleep", "60"]) as other:
+    with subprocess.Popen(["sleep", "600"]) as other:
         before = start("one", checkout, environ={"CLAUDE_PID": str(other.pid)})
         end("one", checkout)
         assert start("two", checkout).run == before.run
@@ -24,7 +24,7 @@ def test_the_end_of_one_of_two_clients_in_a_session_does_not_end_it(checkout: Pa
 
 
 def test_a_process_that_is_gone_or_whose_id_is_used_again_does_not_run() -> None:
-    with subprocess.Popen(["sleep", "60"]) as process:
+    with subprocess.Popen(["sleep", "600"]) as process:
         began = processes.started(process.pid)
         assert began
         assert processes.is_running(process.pid, began)
@@ -53,6 +53,7 @@ def test_a_client_that_does_not_say_its_process_is_found_by_its_name(tmp_path: P
 FIRST_HOOK = """
 import json, os, sys
 from ctrlb_agent.sessions import identity
+identity.LOCK_WAIT_S = identity.START_LOCK_WAIT_S = 60
 sys.stdout.write("ready\\n"); sys.stdout.flush()
 hook = json.loads(sys.stdin.readline())
 print(json.dumps(identity.identity_of(hook, os.environ, "claude")))
@@ -85,7 +86,11 @@ def test_eight_sessions_that_begin_at_once_agree_on_a_run_and_share_no_id(checko
     assert len({who.agent for who in told}) == 8
 
 
-def test_a_start_waits_for_its_turn_so_that_all_agree_on_a_run(checkout: Path, agent_home: Path) -> None:
+def test_a_start_waits_for_its_turn_so_that_all_agree_on_a_run(
+    checkout: Path, agent_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert identity.START_LOCK_WAIT_S > identity.LOCK_WAIT_S * 2
+    monkeypatch.setattr(identity, "START_LOCK_WAIT_S", 60.0)
     with state.locked(state.path("sessions.lock"), 0):
         waiting = threading.Thread(target=lambda: told.append(start("one", checkout)))
         told: list[Identity] = []

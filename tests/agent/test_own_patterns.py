@@ -17,6 +17,8 @@ from ctrlb_agent.redacting.secret_formats import REDACTED
 from ctrlb_agent.redacting.user_patterns import OwnPattern, read_patterns
 from tests.agent.programs import logged
 
+SPARE_S = 60.0  # without a limit it would take years
+
 
 @pytest.fixture
 def patterns_of(agent_home: Path) -> "PatternsFile":
@@ -120,7 +122,7 @@ def test_a_pattern_that_takes_too_long_is_given_up_and_the_others_go_on(patterns
     took_s = time.monotonic() - started_s
 
     assert redacted == again == "a" * 60 + f"! {REDACTED}"
-    assert took_s < 20 * user_patterns.LIMIT_S
+    assert took_s < user_patterns.LIMIT_S + SPARE_S
     assert "redact.txt, line 1: took more than" in patterns_of.log()
     assert signal.getsignal(signal.SIGALRM) is before
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

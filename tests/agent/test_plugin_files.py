@@ -11,7 +11,7 @@ import pytest
 
 from ctrlb_agent import __version__, hook, session_hooks
 from ctrlb_agent.command_line.cli import parser
-from tests.agent.programs import AGENT
+from tests.agent.programs import AGENT, TIMEOUT_S
 
 PROJECT = AGENT.parent
 MANIFEST = AGENT / ".claude-plugin" / "plugin.json"
@@ -50,7 +50,7 @@ def run_in(root: Path, event: str, shell: str) -> "subprocess.CompletedProcess[b
         input=b"{}",
         capture_output=True,
         check=False,
-        timeout=30,
+        timeout=TIMEOUT_S,
     )
 
 

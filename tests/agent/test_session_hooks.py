@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from ctrlb_agent.session_hooks import PROBE_S, UPLOAD_WAIT_S, first_word
-from tests.agent.hook_process import Finished, Machine, recorded, wait_until
+from tests.agent.hook_process import SPARE_S, Finished, Machine, recorded, wait_until
+from tests.agent.programs import AGENT
 from tests.agent.recorded import DATA
 from tests.agent.scripted_server import Behaviour, ScriptedServer, answers, closes, hangs, says
 from tests.laptop import Laptop
+from tests.nobody import NOBODY
 
-NOBODY = "http://127.0.0.1:9"
-SPARE_S = 5.0  # for the machine that runs the tests
 AMISS = f" But this does not work now, and edits are not checked: nothing listens at {NOBODY}. Tell the person."
 NO_IDS = {"CTRLB_RUN": "", "CTRLB_AGENT": ""}
 LONGEST_NOTE_WORDS = 100
@@ -92,6 +92,7 @@ def test_a_session_whose_state_cannot_be_kept_is_told_that_nothing_is_uploaded(
 def test_a_server_in_trouble_costs_a_start_no_more_than_its_second(
     machine: Machine, checkout: Path, server: Behaviour
 ) -> None:
+    machine.agent = AGENT
     with ScriptedServer(server) as trouble:
         hook = recorded("claude", "SessionStart-startup", cwd=str(checkout))
         told = machine.run("claude", "SessionStart", hook, CTRLB_URL=trouble.url)

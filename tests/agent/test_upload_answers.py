@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ctrlb_agent.uploading import sending, spool, upload
+from ctrlb_agent.settings import Settings
+from ctrlb_agent.uploading import sending, spool, transfer, upload
 from ctrlb_agent.uploading.upload import Report
 from tests.agent.bad_road import (
     BadRoad,
@@ -21,6 +22,7 @@ from tests.agent.bad_road import (
 from tests.agent.transcripts import Lines, bodies, line, settings
 from tests.agent.uploads import PLENTY_S, add, log, numbered, texts, uploaded
 from tests.laptop import Laptop
+from tests.nobody import NOBODY
 
 pytestmark = pytest.mark.usefixtures("agent_home")
 
@@ -58,8 +60,9 @@ def test_a_server_that_hangs_is_waited_for_only_so_long(
     add(transcript, *numbered(600))
     with BadRoad(laptop.url, hangs) as road:
         with monkeypatch.context() as impatient:
-            impatient.setattr(sending, "REQUEST_S", 0.2)
+            impatient.setattr(sending, "REQUEST_S", 2.0)
             report = uploaded(laptop, transcript, url=road.url)
+        assert road.has_seen(1)
         assert (report.rows_sent, report.rows_spooled) == (0, 600)
         assert "did not answer in time" in report.reason
         assert len(road.rows) == 1, "one request is enough to learn that nobody answers"
@@ -68,15 +71,13 @@ def test_a_server_that_hangs_is_waited_for_only_so_long(
 
 
 def test_nothing_is_lost_where_no_server_is(laptop: Laptop, transcript: Path) -> None:
-    with BadRoad(laptop.url) as road:
-        nobody = road.url
     add(transcript, *numbered(2))
-    assert "nothing listens" in uploaded(laptop, transcript, url=nobody).reason
+    assert "nothing listens" in uploaded(laptop, transcript, url=NOBODY).reason
     add(transcript, *numbered(2, 2))
-    report = uploaded(laptop, transcript, url=nobody)
+    report = uploaded(laptop, transcript, url=NOBODY)
     assert (report.rows_sent, report.rows_spooled) == (0, 2)
-    assert "nothing listens" in uploaded(laptop, url=nobody).reason, "what waits is not forgotten"
-    assert len(spool.waiting(settings(laptop, nobody))) == 2
+    assert "nothing listens" in uploaded(laptop, url=NOBODY).reason, "what waits is not forgotten"
+    assert len(spool.waiting(settings(laptop, NOBODY))) == 2
 
 
 def test_when_the_spool_is_full_the_rows_stay_in_the_transcript(
@@ -104,11 +105,21 @@ def test_a_server_that_asks_for_patience_gets_it(laptop: Laptop, transcript: Pat
     assert bodies(laptop, transcript.stem) == texts(3)
 
 
-def test_a_server_that_asks_to_come_back_at_once_for_ever_is_not_flooded(laptop: Laptop, transcript: Path) -> None:
+def test_a_server_that_asks_to_come_back_at_once_for_ever_is_not_flooded(
+    laptop: Laptop, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits_s: list[float] = []
+
+    def sender(settings: Settings, give_up_s: float, sleep: object) -> sending.Sender:
+        return sending.Sender(settings, give_up_s, waits_s.append)
+
+    monkeypatch.setattr(transfer, "Sender", sender)
     add(transcript, *numbered(3))
     with BadRoad(laptop.url, then=is_answered(429, "busy", Retry_After="0")) as road:
-        assert uploaded(laptop, transcript, url=road.url, budget_s=2) == Report(0, 3, 0, "busy")
-    assert 3 < len(road.rows) < 9
+        assert uploaded(laptop, transcript, url=road.url) == Report(0, 3, 0, "busy")
+    assert len(road.rows) == len(waits_s) == sending.MAX_WAITS
+    assert waits_s == sorted(waits_s)
+    assert sum(waits_s) > sending.MAX_WAITS / 2
 
 
 def test_a_server_that_asks_for_more_patience_than_there_is_time_is_not_waited_for(

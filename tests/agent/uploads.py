@@ -11,7 +11,8 @@ from ctrlb_agent.uploading import start, upload
 from ctrlb_agent.uploading.transcript import Parser
 from ctrlb_agent.uploading.upload import Report
 from tests.agent.bad_road import BadRoad
-from tests.agent.programs import AGENT, PYTHON, TIMEOUT_S, environment, logged
+from tests.agent.patience import patient_agent
+from tests.agent.programs import PYTHON, TIMEOUT_S, environment, logged
 from tests.agent.transcripts import Lines, line, settings
 from tests.laptop import Laptop
 
@@ -71,7 +72,9 @@ class Machine:
     def start(self, event: str, client: str = "claude", **more: Any) -> subprocess.Popen[bytes]:
         """The process that a hook starts, as a child of this one."""
         told = json.dumps(self.hook(event, **more))
-        return subprocess.Popen([PYTHON, "-I", "-S", "-c", start.START, str(AGENT), client, told], env=self.environ)
+        return subprocess.Popen(
+            [PYTHON, "-I", "-S", "-c", start.START, str(patient_agent()), client, told], env=self.environ
+        )
 
     def run(self, event: str, **more: Any) -> None:
         """See that process through."""
