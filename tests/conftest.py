@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from ctrlb.adapters.system import SystemRandomness
@@ -20,6 +21,16 @@ from tests.opensearch.node import OpenSearchNode, ToolMissing
 NOW_US = 1_793_000_000_000_000
 
 surroundings.settle()  # before any module of tests is imported
+
+# How fast the machine is decides nothing, nor what an earlier run left, and every run tries the same.
+hypothesis.settings.register_profile(
+    "anywhere",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("anywhere")
 
 
 class HandClock:

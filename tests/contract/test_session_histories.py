@@ -58,9 +58,7 @@ def taken_session(store: SessionStore, dataset: Dataset, user: str, rows: list[S
     return None
 
 
-@settings(
-    derandomize=True, max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     uploads=st.lists(UPLOADS, min_size=1, max_size=8),
     again=st.lists(st.integers(0, 7), max_size=3),
