@@ -37,7 +37,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
 def http(deployment: Deployment) -> Iterator[httpx2.Client]:
     """A client that sends the key with every request."""
     headers = {"Authorization": f"Bearer {deployment.key}"}
-    with httpx2.Client(base_url=deployment.url, headers=headers, timeout=30) as client:
+    with httpx2.Client(base_url=deployment.url, headers=headers, timeout=60) as client:
         yield client
 
 

@@ -12,8 +12,8 @@ import httpx2
 
 from tests.acceptance.calls import claim
 
-START_TIMEOUT_S = 60
-RACE_TIMEOUT_S = 240
+START_TIMEOUT_S = 120
+RACE_TIMEOUT_S = 600
 
 Told = tuple[str, str, dict[str, Any]]
 """An agent, the key that it claimed, and what it was told."""
@@ -61,7 +61,7 @@ def _race(race: Race, agents: Sequence[str], start: Barrier, told: "Queue[list[T
 def _claim_all(race: Race, agent: str, start: Barrier, told: "Queue[list[Told]]") -> None:
     answers: list[Told] = []
     try:
-        with httpx2.Client(base_url=race.url, headers={"Authorization": f"Bearer {race.api_key}"}, timeout=30) as http:
+        with httpx2.Client(base_url=race.url, headers={"Authorization": f"Bearer {race.api_key}"}, timeout=60) as http:
             for key in race.keys:
                 start.wait(START_TIMEOUT_S)
                 answers.append((agent, key, claim(http, race.run_id, agent, key)))

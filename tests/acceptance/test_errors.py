@@ -32,7 +32,7 @@ CALLS = [
 def test_a_call_without_a_key_is_refused_even_with_one_in_its_query(
     deployment: Deployment, method: str, path: str
 ) -> None:
-    with httpx2.Client(base_url=deployment.url, timeout=30) as stranger:
+    with httpx2.Client(base_url=deployment.url, timeout=60) as stranger:
         for query in ("", "key", "api_key", "access_token", "authorization"):
             url = path if not query else f"{path}{'&' if '?' in path else '?'}{query}={deployment.key}"
             response = stranger.request(method, url)
@@ -43,7 +43,7 @@ def test_a_call_without_a_key_is_refused_even_with_one_in_its_query(
 @pytest.mark.promise("error-401", "code-invalid")
 @pytest.mark.parametrize("value", ["", "Bearer", "Basic abc", "bearer"])
 def test_a_header_that_carries_no_key_is_as_none(deployment: Deployment, value: str) -> None:
-    with httpx2.Client(base_url=deployment.url, headers={"Authorization": value}) as client:
+    with httpx2.Client(base_url=deployment.url, headers={"Authorization": value}, timeout=60) as client:
         refusal(client.get("/ai/relay/settings"), 401)
 
 
@@ -54,7 +54,7 @@ def test_a_key_that_is_wrong_anywhere_is_refused_with_a_code(deployment: Deploym
     unknown = "ctrlb_local_AAAAAAAAAAAA_" + "B" * 43 + "CCCCCC"
     for wrong in (key[:-1] + last, key[:-1], key + "a", key.upper(), unknown, "ctrlb_", "sk-123", "x" * 5_000, "ключ"):
         headers = {b"Authorization": f"Bearer {wrong}".encode()}
-        with httpx2.Client(base_url=deployment.url, headers=headers) as client:
+        with httpx2.Client(base_url=deployment.url, headers=headers, timeout=60) as client:
             response = client.get("/ai/relay/settings")
         assert response.status_code == 401
         assert set(response.json()) == {"error", "code"}
@@ -65,7 +65,9 @@ def test_a_key_that_is_wrong_anywhere_is_refused_with_a_code(deployment: Deploym
 @pytest.mark.promise("key-in-header")
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 def test_the_scheme_of_the_header_is_read_without_case(deployment: Deployment, scheme: str) -> None:
-    with httpx2.Client(base_url=deployment.url, headers={"Authorization": f"{scheme} {deployment.key}"}) as client:
+    with httpx2.Client(
+        base_url=deployment.url, headers={"Authorization": f"{scheme} {deployment.key}"}, timeout=60
+    ) as client:
         assert client.get("/ai/relay/settings").status_code == 200
 
 
@@ -129,7 +131,7 @@ def test_a_path_that_is_not_served_is_not_found(http: httpx2.Client, path: str) 
 
 
 def test_the_service_says_that_it_is_well(deployment: Deployment) -> None:
-    with httpx2.Client(base_url=deployment.url) as stranger:
+    with httpx2.Client(base_url=deployment.url, timeout=60) as stranger:
         answer = stranger.get("/health")
     assert answer.status_code == 200
     assert answer.json()["ok"] is True
@@ -137,7 +139,7 @@ def test_the_service_says_that_it_is_well(deployment: Deployment) -> None:
 
 
 def test_the_openapi_document_describes_every_route_of_the_contract(deployment: Deployment) -> None:
-    with httpx2.Client(base_url=deployment.url) as stranger:
+    with httpx2.Client(base_url=deployment.url, timeout=60) as stranger:
         document = stranger.get("/openapi.json").json()
     assert document["openapi"].startswith("3.1.")
     described = {

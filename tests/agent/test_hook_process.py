@@ -49,7 +49,7 @@ def rival(laptop: Laptop, warm: Machine, machine: Machine) -> Iterator[httpx2.Cl
         user.environ |= {"CTRLB_URL": laptop.url, "CTRLB_KEY": laptop.key, "CTRLB_RUN": run}
     headers = {"Authorization": f"Bearer {laptop.key}", "X-CtrlB-Agent": "agent-b"}
     base = f"{laptop.url}/ai/relay/agent_sessions/runs/{quote(run, safe='')}"
-    with httpx2.Client(base_url=base, headers=headers, timeout=30) as client:
+    with httpx2.Client(base_url=base, headers=headers, timeout=60) as client:
         yield client
 
 

@@ -268,5 +268,5 @@ def ask(laptop: Laptop, path: str, rows: list[Json] | None = None, service: str 
         data=None if rows is None else json.dumps(rows).encode(),
         headers={"Authorization": f"Bearer {laptop.key}", "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)

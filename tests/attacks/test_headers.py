@@ -29,7 +29,7 @@ def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
 def sent(laptop: Laptop, request: bytes) -> tuple[int, dict[str, object], bytes]:
     """The first answer to bytes as they are: its status, its JSON, and all that came."""
     url = httpx2.URL(laptop.url)
-    with socket.create_connection((url.host, url.port or 0), timeout=15) as raw:
+    with socket.create_connection((url.host, url.port or 0), timeout=60) as raw:
         raw.sendall(request)
         received = b""
         while chunk := raw.recv(65_536):
@@ -190,7 +190,7 @@ def test_no_secret_is_in_the_log_or_in_what_the_server_prints(tmp_path: Path) ->
     laptop = Laptop(tmp_path / "logged")
     token = httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": laptop.sign_in_code}).json()["token"]
     jwt = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0." + MARK
-    with httpx2.Client(base_url=laptop.url, headers={"X-CtrlB-Agent": MARK, "Cookie": MARK}) as http:
+    with httpx2.Client(base_url=laptop.url, headers={"X-CtrlB-Agent": MARK, "Cookie": MARK}, timeout=60) as http:
         for credential in (laptop.key, token, jwt, laptop.key + "x", f"ctrlbs_{MARK}", MARK):
             sent_by = {"Authorization": f"Bearer {credential}"}
             http.get(PATH, headers=sent_by)

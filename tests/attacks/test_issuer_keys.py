@@ -205,7 +205,7 @@ def test_nobody_waits_for_the_thread_that_asks_once_there_are_keys(
 
     def slowly(handler: BaseHTTPRequestHandler, path: str) -> None:
         asked.set()
-        assert go_on.wait(timeout=10)
+        assert go_on.wait(timeout=60)
         send(handler, issuer.document(path))
 
     issuer.answer = slowly
@@ -220,11 +220,11 @@ def test_nobody_waits_for_the_thread_that_asks_once_there_are_keys(
 
     thread = threading.Thread(target=ask)
     thread.start()
-    assert asked.wait(timeout=10)
+    assert asked.wait(timeout=60)
     assert let_in(known, people)
     unavailable(unknown, people)  # it may be among what is just being read
     go_on.set()
-    thread.join(timeout=10)
+    thread.join(timeout=60)
     assert outcome == [SignInRefused]
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / ".venv-emulator" / "bin" / "ministack"
-START_TIMEOUT_S = 60
+START_TIMEOUT_S = 180
 POLL_S = 0.05
 STOP_TIMEOUT_S = 20
+START_ATTEMPTS = 3
 LOG_TAIL_CHARS = 3_000
 REGION = "eu-central-1"
 
@@ -30,9 +31,19 @@ class Emulator:
         """Start it with its log in `folder`, and with settings of its own. Raises ToolMissing, or RuntimeError."""
         if not PROGRAM.exists():
             raise ToolMissing("the emulator is not installed: `make test-emulator` does that")
+        self._log = folder / "emulator.log"
+        for attempts_left in reversed(range(START_ATTEMPTS)):
+            try:
+                self._start(folder, settings)
+                break
+            except RuntimeError:
+                if not attempts_left:
+                    raise
+
+    def _start(self, folder: Path, settings: dict[str, str]) -> None:
+        """Start it on a port that is free at the moment: it takes no listening socket, and ends when it is too late."""
         port = _free_port()
         self.url = f"http://127.0.0.1:{port}"
-        self._log = folder / "emulator.log"
         settings |= {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "SFTP_ENABLED": "0", "IOT_MTLS_ENABLED": "0"}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(

@@ -18,8 +18,8 @@ from tests.e2e.stack import THIS_MACHINE, Stack, build, expected_routes, import_
 from tests.opensearch.node import OpenSearchNode
 
 SETTINGS = {"AUTH": "true", "LAMBDA_WARM_TTL_SECONDS": "60"}
-COMMAND_TIMEOUT_S = 60
-TESTS_TIMEOUT_S = 400
+COMMAND_TIMEOUT_S = 120
+TESTS_TIMEOUT_S = 1_200
 CONSOLE = "https://console.example.com"
 SUITES = ("tests/acceptance", "tests/mcp")
 

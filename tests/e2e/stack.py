@@ -21,10 +21,10 @@ SAM = ROOT / ".venv-sam" / "bin"
 HERE = Path(__file__).parent
 NAME = "ctrlb"
 BUCKET = "artifacts"
-BUILD_TIMEOUT_S = 180
-DEPLOY_TIMEOUT_S = 90
-IMPORT_TIMEOUT_S = 30
-ANSWER_TIMEOUT_S = 30
+BUILD_TIMEOUT_S = 600
+DEPLOY_TIMEOUT_S = 300
+IMPORT_TIMEOUT_S = 120
+ANSWER_TIMEOUT_S = 60
 PATIENT = Config(connect_timeout=5, read_timeout=DEPLOY_TIMEOUT_S, retries={"total_max_attempts": 1})
 SOME_VARIABLES = {
     **dict.fromkeys(("RELAY_TABLE", "SESSIONS_TABLE", "BODIES_BUCKET"), "name"),

@@ -27,7 +27,7 @@ DEFAULTS = {
 
 def client(laptop: Laptop, credential: str) -> httpx2.Client:
     """A client that sends the key or token with every request."""
-    return httpx2.Client(base_url=laptop.url, headers={"Authorization": f"Bearer {credential}"}, timeout=30)
+    return httpx2.Client(base_url=laptop.url, headers={"Authorization": f"Bearer {credential}"}, timeout=60)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from tests.acceptance.calls import answered, refusal
 from tests.issuer import AUDIENCE, LocalIssuer
 from tests.laptop import Laptop
 from tests.laptop_mode.conftest import add_member, client
+from tests.nobody import NOBODY
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +109,7 @@ def test_a_token_that_is_refused_is_401_alike_at_every_door(laptop: Laptop, issu
 @pytest.mark.promise("code-unavailable")
 def test_while_the_issuer_is_down_tokens_are_503_and_keys_go_on(laptop: Laptop, issuer: LocalIssuer) -> None:
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("OIDC_ISSUER", "http://127.0.0.1:9/nobody-listens")
+        environment.setenv("OIDC_ISSUER", f"{NOBODY}/nobody-listens")
         environment.setenv("OIDC_AUDIENCE", AUDIENCE)
         environment.setenv("OIDC_WORKSPACE", WORKSPACE)
         alone = Laptop(laptop.folder.with_name("alone"))

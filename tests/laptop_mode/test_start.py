@@ -136,7 +136,7 @@ def test_ctrl_c_and_kill_stop_it_cleanly(tmp_path: Path, how: signal.Signals) ->
         with client(laptop, laptop.key) as http:
             claim(http, "run-1", "agent-a")
         laptop.process.send_signal(how)
-        output, _ = laptop.process.communicate(timeout=15)
+        output, _ = laptop.process.communicate(timeout=60)
         assert output.split("\n") == ["", f"ctrlb: stopped; everything is kept in {tmp_path}", ""]
         assert laptop.process.returncode == 0
 

@@ -22,7 +22,7 @@ PATH = b"/ai/relay/agent_sessions/runs/wire/claims"
 def connection(laptop: Laptop) -> Iterator[socket.socket]:
     """A connection to the server, for bytes as they are."""
     url = httpx2.URL(laptop.url)
-    with socket.create_connection((url.host, url.port or 0), timeout=15) as raw:
+    with socket.create_connection((url.host, url.port or 0), timeout=60) as raw:
         yield raw
 
 
@@ -114,7 +114,7 @@ def test_no_websocket_is_spoken_whatever_is_installed_beside_the_server(monkeypa
 def test_a_request_that_does_not_end_is_told_that_nothing_is_promised_when_the_server_stops(tmp_path: Path) -> None:
     laptop = Laptop(tmp_path)
     url = httpx2.URL(laptop.url)
-    with socket.create_connection((url.host, url.port or 0), timeout=15) as raw:
+    with socket.create_connection((url.host, url.port or 0), timeout=60) as raw:
         raw.sendall(claim_request(laptop, b"cut.py", b"expect: 100-continue\r\n")[:-5])
         assert raw.recv(65_536).startswith(b"HTTP/1.1 100")  # so the server is reading it
         assert laptop.stop() == 0

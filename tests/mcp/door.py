@@ -9,7 +9,7 @@ import httpx2
 Json: TypeAlias = dict[str, Any]
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "mcp"
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 MODERN = "2026-07-28"
 LEGACY = "2025-06-18"
 META = {

@@ -96,7 +96,7 @@ def call_at(url: str, mode: str, calls: Sequence[tuple[str, Json]], headers: dic
     """The same at an address, with nothing but these headers."""
 
     async def connect_and_call() -> list[CallToolResult]:
-        async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
             transport = streamable_http_client(url, http_client=http)
             async with Client(transport, mode=mode) as client:
                 assert len((await client.list_tools()).tools) == 8

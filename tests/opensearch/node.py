@@ -16,7 +16,7 @@ from typing import IO
 HERE = Path(__file__).parent
 CACHE = HERE.parents[1] / ".cache" / "opensearch"
 ASSEMBLY_TIMEOUT_S = 900
-START_TIMEOUT_S = 120
+START_TIMEOUT_S = 300
 STOP_TIMEOUT_S = 20
 LOG_TAIL_CHARS = 3_000
 JAVA_FLAGS = (

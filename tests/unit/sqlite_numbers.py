@@ -11,7 +11,7 @@ SCHEMA = """
 CREATE TABLE IF NOT EXISTS numbers (number INTEGER PRIMARY KEY, text TEXT NOT NULL DEFAULT '');
 CREATE TABLE IF NOT EXISTS parts (whole INTEGER REFERENCES numbers (number) DEFERRABLE INITIALLY DEFERRED);
 """
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 def adding(number: int) -> Callable[[sqlite3.Connection], int]:

@@ -127,9 +127,9 @@ ENDLESS = "WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM co
 def test_a_query_whose_time_is_up_is_ended_and_its_connection_serves_the_next(
     database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    numbers(database)
     monkeypatch.setattr(sqlite_database, "ATTEND_EVERY_S", 0.005)
     monkeypatch.setattr(sqlite_readers, "READ_BUDGET_S", 0.01)
-    numbers(database)
     with pytest.raises(Unavailable, match="reading takes longer than"):
         database.select(ENDLESS)
     with pytest.raises(Unavailable, match="ask for less"), database.one_moment() as select:
@@ -143,12 +143,13 @@ def test_a_query_whose_time_is_up_is_ended_and_its_connection_serves_the_next(
 def test_who_waits_for_a_connection_too_long_is_told_so(
     database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_readers, "READ_BUDGET_S", 0.01)
     with contextlib.ExitStack() as all_lent:
         for _ in range(sqlite_readers.MAX_READERS):
             all_lent.enter_context(database.one_moment())
+        monkeypatch.setattr(sqlite_readers, "READ_BUDGET_S", 0.01)
         with pytest.raises(Unavailable, match="reading takes longer than"):
             numbers(database)
+    monkeypatch.setattr(sqlite_readers, "READ_BUDGET_S", PATIENCE_S)
     assert numbers(database) == []
 
 
