@@ -14,6 +14,7 @@ from ctrlb_agent.redacting.redaction import IDENTITY, redact, redact_row
 from ctrlb_agent.redacting.secret_formats import REDACTED
 from tests.agent import secret_corpus
 from tests.agent.secret_corpus import Case
+from tests.cpu_time import cpu_s
 
 PROJECT = Path(__file__).resolve().parents[2]
 SLOW = (secret_corpus.FOLDER / "slow.txt").read_text(encoding="utf-8").splitlines()
@@ -116,7 +117,7 @@ def test_a_long_text_that_was_made_to_be_slow_is_not(unit: str) -> None:
     started_s = time.process_time()
     redact(text)
 
-    assert time.process_time() - started_s < SLOW_LIMIT_S
+    assert time.process_time() - started_s < cpu_s(SLOW_LIMIT_S)
 
 
 def test_a_megabyte_of_base64_stays_as_it_is() -> None:

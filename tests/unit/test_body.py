@@ -39,10 +39,15 @@ def test_members_of_a_gzip_body_are_joined() -> None:
 def test_many_members_before_a_long_one_cost_no_more_than_their_bytes() -> None:
     """Each was once taken off by a copy of all that follows: 10 MB, a thousand times."""
     body = EMPTY * (http.MAX_GZIP_MEMBERS - 1) + b"rest" * (2 * MIB)
+    asked = event(body)
     started_s = time.process_time()
     with pytest.raises(Invalid):
-        http.read_body(event(body))
-    assert time.process_time() - started_s < 0.3
+        http.read_body(asked)
+    took_s = time.process_time() - started_s
+    started_s = time.process_time()
+    for _ in range(http.MAX_GZIP_MEMBERS // 4):
+        bytes(bytearray(body))
+    assert took_s < time.process_time() - started_s
 
 
 @pytest.mark.parametrize(

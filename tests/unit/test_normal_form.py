@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ctrlb.domain.normal_form import JOINER, MAX_MARKS, marks, nfc
 from ctrlb.domain.resource_keys import resource_key
 from ctrlb.domain.session_text import searchable_text
+from tests.cpu_time import cpu_s
 
 UPLOAD_BYTES = 4 * 1024 * 1024
 # Two marks of different order; one that is two in NFC; a letter that is a letter and a mark in NFC; a sign; the joiner.
@@ -49,11 +50,11 @@ def test_four_mebibytes_of_marks_are_searched_within_seconds(marks_in_a_row: str
     searchable_text("", "\u0300" * 40)  # the marks are made once
     start = time.process_time()
     searchable_text("", text)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < cpu_s(2)
 
 
 def test_a_path_of_many_marks_is_keyed_at_once() -> None:
     start = time.process_time()
     key = resource_key("src/" + "\u0315\u0300" * 1_900)
-    assert time.process_time() - start < 0.2
+    assert time.process_time() - start < cpu_s(0.2)
     assert resource_key(key) == key

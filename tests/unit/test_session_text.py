@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ctrlb.domain.session_text import command_snippet, fold, searchable_text, snippet, whole_paths
 from ctrlb.domain.words import has_term, parse_term, words_of
+from tests.cpu_time import cpu_s
 
 UPLOAD_BYTES = 4 * 1024 * 1024
 
@@ -79,7 +80,7 @@ def test_a_part_of_a_command_of_4_mebibytes_is_shown_within_seconds() -> None:
     command = "a " * (UPLOAD_BYTES // 2 - 10) + "needle"
     start = time.process_time()
     assert command_snippet(command, "a " * 5_000 + "needle", 20_000).endswith("a needle")
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < cpu_s(2)
 
 
 PATHS = st.lists(
@@ -154,7 +155,7 @@ def test_a_snippet_shows_a_hit_at_the_end_of_4_mebibytes_within_a_second(term: s
     snippet("warm é", parsed)
     start = time.process_time()
     shown = snippet(text, parsed)
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < cpu_s(1)
     assert shown.endswith(f"{term}!")
     assert has_term(words_of(shown), parsed)
 
@@ -163,4 +164,4 @@ def test_a_long_json_body_is_read_within_a_second() -> None:
     body = json.dumps({"stdout": "line of output\n" * 250_000, "list": ["x"] * 50_000})
     start = time.process_time()
     assert searchable_text("", body).startswith("stdout\nline of output\nline")
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < cpu_s(1)

@@ -12,6 +12,7 @@ from ctrlb.ports import Found
 from tests.contract.session_adapters import SessionStores, sqlite_sessions
 from tests.contract.session_rows import DATASET, NOW_US, ran, said
 from tests.contract.test_session_index import EVERY_HIT
+from tests.cpu_time import cpu_s
 
 MEBIBYTE = 1024 * 1024
 
@@ -37,7 +38,7 @@ def test_a_long_text_is_found_in_a_long_command_at_once_and_in_little_memory(sto
     start, before_mb = time.process_time(), peak_mb()
     assert commands(stores, text).total == 1
     assert commands(stores, text + "c").total == 0
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < cpu_s(1)
     assert peak_mb() - before_mb < 50
 
 
@@ -46,5 +47,5 @@ def test_a_long_phrase_is_found_in_a_long_body_at_once_and_in_little_memory(stor
     start, before_mb = time.process_time(), peak_mb()
     for last, total in (("aaa", 1), ("end", 0)):
         assert stores.index.search(DATASET, parse_term("aaa " * 248 + last), **EVERY_HIT).total == total
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < cpu_s(1)
     assert peak_mb() - before_mb < 150
