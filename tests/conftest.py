@@ -14,7 +14,7 @@ from ctrlb.domain.access import ROLES, Caller
 from ctrlb.domain.rows import Audit, Member, Settings
 from ctrlb.ports import Ports
 from ctrlb.wiring import embedded
-from tests import surroundings
+from tests import server_limits, surroundings
 from tests.aws.emulator import REGION, Emulator
 from tests.opensearch.node import OpenSearchNode, ToolMissing
 
@@ -63,6 +63,12 @@ class CountedRandomness(SystemRandomness):
 
     def request_id(self) -> str:
         return f"{self._name}-{next(self._numbers)}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def time_enough() -> None:
+    """The stores of this process take as long as the machine needs."""
+    server_limits.extend()
 
 
 @pytest.fixture

@@ -16,14 +16,12 @@ PROJECT = Path(__file__).resolve().parents[1]
 START_TIMEOUT_S = STOP_TIMEOUT_S = 120.0
 SERVER = """
 import runpy
-from ctrlb import claims
-from ctrlb.adapters import sqlite_database, sqlite_readers
-claims.CALL_BUDGET_S = claims.LAST_TURN_S = sqlite_readers.READ_BUDGET_S = 60.0
-sqlite_database.BUSY_TIMEOUT_MS = 60_000
+from tests import server_limits
+server_limits.extend_by_the_clock()
 {changes}
 runpy.run_module("ctrlb", run_name="__main__", alter_sys=True)
 """
-"""`python -m ctrlb` that has time: where a machine needs longer than 5 s for a request, it would answer 503."""
+"""`python -m ctrlb` that takes its time."""
 SERVER_PYTHON = os.environ.get("CTRLB_TEST_PYTHON", sys.executable)
 """The Python that serves, which may be another than the tests' own."""
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from ctrlb.adapters import oidc_keys
 from ctrlb.adapters.oidc_issuer import Oidc, OidcIssuer
 from ctrlb.ports import Ports
 from tests.conftest import add_member
@@ -21,10 +20,8 @@ def trusting(stores: Ports, issuer: LocalIssuer, claim: str = "email") -> Ports:
 
 
 @pytest.fixture
-def issuer(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalIssuer]:
-    """An issuer on this machine, which is waited for as long as the machine needs."""
-    monkeypatch.setattr(oidc_keys, "TIMEOUT_S", 60.0)
-    monkeypatch.setattr(oidc_keys, "FETCH_BUDGET_S", 60.0)
+def issuer() -> Iterator[LocalIssuer]:
+    """An issuer on this machine."""
     running = LocalIssuer()
     yield running
     running.stop()

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from ctrlb import claims
 from ctrlb.adapters.aws_client import ATTEMPTS, CONNECT_TIMEOUT_S, READ_TIMEOUT_S
 from ctrlb.claims import CALL_BUDGET_S, claim, release
 from ctrlb.domain.rows import Settings
 from ctrlb.models import ClaimAnswer, ClaimRequest, ReleaseRequest
+from tests import server_limits
 from tests.aws.stores import aws_stores
 from tests.conftest import caller_named
 
@@ -24,7 +26,11 @@ def test_a_claim_of_a_free_resource_ends_within_its_budget_if_no_try_is_answered
 
 @pytest.mark.emulator
 @pytest.mark.usefixtures("on_emulator")
-def test_of_agents_that_claim_at_once_one_holds_and_all_learn_who(tmp_path: Path) -> None:
+def test_of_agents_that_claim_at_once_one_holds_and_all_learn_who(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in ("CALL_BUDGET_S", "LAST_TURN_S"):
+        monkeypatch.setattr(claims, limit, server_limits.LONG_S)
     together = threading.Barrier(AGENTS)
 
     def work(number: int) -> list[ClaimAnswer]:

@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 
 from ctrlb.ports import NumberTaken, RelayStore
+from tests import server_limits
 from tests.contract.relay_adapters import RELAY_ADAPTERS
 from tests.contract.relay_rows import RUN, hold
 
@@ -51,4 +52,5 @@ def main(what: str, adapter: str, folder: str, *rest: str) -> None:
 
 
 if __name__ == "__main__":
+    server_limits.extend()
     main(*sys.argv[1:])
