@@ -95,6 +95,31 @@ def test_an_admin_removes_a_role_and_sees_who_changed_what(laptop: Laptop, issue
 
 
 @pytest.mark.usefixtures("members")
+def test_who_leaves_is_refused_with_their_keys_which_stay_refused_when_they_come_back(
+    laptop: Laptop, issuer: LocalIssuer
+) -> None:
+    carol = {"user_name": "carol@example.com", "role": "Admin"}
+    with client(laptop, issuer.token()) as ada, client(laptop, issuer.token(email=carol["user_name"])) as person:
+        answered(ada.post("/ai/members", json=carol), 201)
+        made = answered(person.post("/ai/keys", json={"name": "mine"}), 201)
+        credential = {"name": "builds", "dataset": "logs"}
+        answered(person.post("/ai/ingest-credentials", json=credential), 201)
+        with client(laptop, made["key"]) as keyed:
+            answered(keyed.get("/ai/relay/settings"))
+            answered(ada.put(f"/ai/members/{carol['user_name']}", json={"active": False}))
+            assert keyed.get("/ai/relay/settings").json()["code"] == "MCP_KEY_STALE"
+            assert person.get("/ai/relay/settings").status_code == 401
+            answered(ada.put(f"/ai/members/{carol['user_name']}", json={"active": True}))
+            assert keyed.get("/ai/relay/settings").json()["code"] == "MCP_KEY_STALE"
+            answered(person.get("/ai/relay/settings"))
+        [kept] = answered(ada.get("/ai/ingest-credentials"))["credentials"]
+        assert (kept["user_name"], kept["revoked"]) == (carol["user_name"], None)
+        events = answered(ada.get("/ai/audit"))["events"]
+        [whose] = [each for each in events if (each["after"] or {}).get("key_id") == made["key_id"]]
+        assert (whose["action"], whose["user_name"]) == ("create_key", carol["user_name"])
+
+
+@pytest.mark.usefixtures("members")
 def test_a_token_that_is_refused_is_401_alike_at_every_door(laptop: Laptop, issuer: LocalIssuer) -> None:
     told = set()
     for token in (issuer.token(email="eve@example.com"), issuer.token(aud="another"), issuer.token()[:-8] + "AAAAAAAA"):
