@@ -2,13 +2,14 @@
 
 Each agent runs the real operations on the real embedded store, but stops before every call of a port
 until a seeded schedule lets it go on. Time moves only between the steps, each agent's clock is off by
-up to half of the bound, writes lose their answers, and agents die in the middle.
+up to half of the bound, writes lose their answers or arrive long after their caller gave up, leases are
+of other lengths from call to call, and agents die in the middle.
 """
 
 import random
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,12 +26,15 @@ from tests.conftest import NOW_US, CountedRandomness, caller_named
 from tests.relay_doubles import PassingRelay
 
 LEASE_S = 60
+LEASES_S = (LEASE_S, LEASE_S, LEASE_S + 1, LEASE_S + 4)
+"""What the settings say at a call: somebody changes them now and then."""
 AGENTS = 4
 CALLS_OF_AN_AGENT = 12
 SEEDS = 60
 MOVES_US = (0, 1, 1_000, 100_000, 900_000, LEASE_S * 990_000)
 MOVE_WEIGHTS = (20, 20, 20, 20, 4, 4)
 KILLED_AT_A_STEP = 0.005
+ARRIVES_AT_A_STEP = 0.1
 
 
 class Killed(BaseException):
@@ -43,6 +47,8 @@ class Schedule:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.true_us = NOW_US
+        self.under_way: list[Callable[[], None]] = []
+        """Writes that have yet to arrive; nobody waits for them any more."""
         self._turn = threading.Condition()
         self._waiting: set[str] = set()
         self._running: set[str] = set()
@@ -60,6 +66,8 @@ class Schedule:
                 self._turn.wait(10)
             self._chosen = ""
             self._waiting.discard(agent)
+            if self.under_way and self.random.random() < ARRIVES_AT_A_STEP:
+                self.under_way.pop(self.random.randrange(len(self.under_way)))()
             if self.random.random() < KILLED_AT_A_STEP:
                 raise Killed
 
@@ -107,12 +115,18 @@ class UnsteadyRelay(PassingRelay):
         self._schedule.step(self._agent)
         fate = self._schedule.random.random()
         if fate < 0.05:
-            raise Unavailable("the request was lost")
+            if fate < 0.03:
+                self._schedule.under_way.append(lambda: self._arrive(run, row))
+            raise Unavailable("the request was lost, or is late")
         super().append(run, row)
         if fate < 0.10:
             raise Unavailable("the answer was lost")
         if fate < 0.20:
             raise NumberTaken  # the answer was lost, the SDK sent the write again and met its own row
+
+    def _arrive(self, run: Run, row: ClaimRow) -> None:
+        with suppress(NumberTaken):
+            super().append(run, row)
 
     def last(self, run: Run, key: str) -> ClaimRow | None:
         self._schedule.step(self._agent)
@@ -125,6 +139,7 @@ class History:
 
     spans: list[tuple[int, int, str]] = field(default_factory=list)
     finished_us: int | None = None
+    refusals_by_itself: int = 0
 
     def believe(self, agent: str, begin_us: int, end_us: int) -> None:
         self.spans.append((begin_us, end_us, agent))
@@ -143,15 +158,16 @@ class History:
 
 def agent_life(agent: str, ports: Ports, schedule: Schedule, skew_us: int, history: History) -> None:
     """Claim, renew, hand back or finish, at random; note from when to when the agent believes it holds."""
-    caller = caller_named(agent, settings=Settings(lease_seconds=LEASE_S, wait_ms=1))
     rng = schedule.random
     with contained(schedule, agent):
         for _ in range(CALLS_OF_AN_AGENT):
+            caller = caller_named(agent, settings=Settings(lease_seconds=rng.choice(LEASES_S), wait_ms=1))
             try:
                 answer = claim(ClaimRequest(run_id="r", agent=agent, resource="a.py"), caller, ports)
             except Unavailable:
                 continue
             if not answer.held:
+                history.refusals_by_itself += answer.held_by == agent
                 continue
             assert answer.lease_until is not None
             history.believe(agent, schedule.true_us, answer.lease_until - skew_us)
@@ -208,6 +224,7 @@ def test_no_two_agents_ever_hold_at_once(tmp_path: Path) -> None:
         with embedded(folder) as stores:
             history = live_through(seed, stores)
         assert list(history.overlaps()) == [], f"seed {seed}"
+        assert history.refusals_by_itself == 0, f"seed {seed}"
         if history.finished_us is not None:
             assert all(begin <= history.finished_us for begin, _, _ in history.spans), f"seed {seed}"
         held += len(history.spans)
