@@ -22,7 +22,7 @@ from ctrlb.adapters.aws_client import (
 from ctrlb.adapters.dynamodb_sessions import BATCH_TRIES, WRITE_BUDGET_S
 from ctrlb.adapters.dynamodb_table import Table
 from ctrlb.claims import claim
-from ctrlb.domain.errors import Unavailable
+from ctrlb.domain.errors import Invalid, Unavailable
 from ctrlb.models import ClaimRequest
 from ctrlb.ports import NumberTaken, Ports
 from tests.aws.conftest import Deployed
@@ -43,6 +43,7 @@ from tests.contract.session_rows import said
 
 APP = "path:src/app.py"
 THROTTLED = fails(400, "ThrottlingException")
+FULL = fails(400, "ItemCollectionSizeLimitExceededException")
 SPARE_S = 30.0
 """What a busy machine may take beside; boto3 by itself waits for a minute, several times."""
 
@@ -122,6 +123,14 @@ def test_a_store_that_says_no_is_a_fault_of_ours_and_its_words_stay_out(deployed
     with pytest.raises(StoreRefused, match=f"^put_item: {code}$"):
         deployed.relay.append(RUN, hold(APP, 0))
     assert deployed.dynamodb.sent == ["PutItem"]
+
+
+def test_a_run_that_has_all_rows_it_can_have_says_so_to_its_callers(deployed: Deployed) -> None:
+    deployed.dynamodb.always = FULL
+    with pytest.raises(Invalid, match="go on in another run"):
+        deployed.relay.append(RUN, hold(APP, 0))
+    with pytest.raises(Invalid, match="go on in another run"):
+        deployed.relay.add_events(RUN, note("hello"), note("again"))
 
 
 def test_a_call_to_a_store_that_never_answers_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,18 +4,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from botocore.awsrequest import AWSPreparedRequest
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from ctrlb.adapters import dynamodb_projections
 from ctrlb.adapters.aws_client import DYNAMODB_CONFIG, connect
+from ctrlb.adapters.dynamodb_keys import at, run_pk
 from ctrlb.adapters.dynamodb_projections import DynamodbProjections, session_fact
+from ctrlb.adapters.dynamodb_relay import event_item
 from ctrlb.adapters.dynamodb_runs import DynamodbRuns
 from ctrlb.adapters.dynamodb_session_items import stored_row
 from ctrlb.adapters.dynamodb_table import Table
+from ctrlb.adapters.runs_follower import RUN_FULL, RunsFollower
 from ctrlb.domain.projections import Fact, RelayFact, project
-from ctrlb.domain.rows import SessionRow
+from ctrlb.domain.rows import Run, SessionRow
+from ctrlb.domain.streams import DONE, Change
 from tests.aws.conftest import Deployed
-from tests.aws.network import Network
+from tests.aws.network import Network, fails
 from tests.aws.stores import made_table, table_name
 from tests.contract.relay_rows import DATASET, NOW_US, RUN, note
 
@@ -127,3 +131,25 @@ def test_batches_that_change_a_run_at_once_are_all_in_it(
     summary = runs.run(RUN, NOW_US, None)
     assert summary is not None
     assert (summary.started_us, summary.last_us, summary.events) == (NOW_US, NOW_US + 3 * MINUTE_US, 1)
+
+
+def test_a_run_that_takes_no_more_rows_does_not_hold_those_that_do(
+    deployed: Deployed, runs: DynamodbRuns, tmp_path: Path
+) -> None:
+    client = connect("dynamodb", DYNAMODB_CONFIG)
+    network = Network(client)
+    follower = RunsFollower(DynamodbProjections(Table(client, table_name("RelayTable", tmp_path))), lambda key: b"")
+    full = Run(DATASET, "full")
+    changes = []
+    for place, run in enumerate((full, RUN, full)):
+        event = note("hello", ts_us=NOW_US + place)
+        image = event_item(run, event, at(event.ts_us, event.ts_us, str(place)))
+        changes.append(Change(str(place), {"pk": run_pk(run), "sk": image["sk"]["S"]}, NOW_US, image))
+
+    def of_one_run(event_name: str, request: AWSPreparedRequest) -> AWSResponse | None:
+        is_full = event_name.endswith("PutItem") and run_pk(full) in str(request.body)
+        return fails(400, "ItemCollectionSizeLimitExceededException")(event_name, request) if is_full else None
+
+    network.always = of_one_run
+    assert follower.take(changes) == [RUN_FULL, DONE, RUN_FULL]
+    assert runs.run(RUN, NOW_US, None) is not None

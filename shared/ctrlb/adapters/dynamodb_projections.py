@@ -18,7 +18,7 @@ from ctrlb.adapters.dynamodb_projected_items import (
 )
 from ctrlb.adapters.dynamodb_relay import claim_row, event_of, run_of
 from ctrlb.adapters.dynamodb_session_items import session_row
-from ctrlb.adapters.dynamodb_table import ConditionFailed, Table
+from ctrlb.adapters.dynamodb_table import CollectionFull, ConditionFailed, Table
 from ctrlb.adapters.threads import Threads
 from ctrlb.domain.projections import Place, Projection, RelayFact, RowEdits, SessionFact, merged_activity
 from ctrlb.domain.rows import AgentActivity, ClaimRow, Dataset, Run
@@ -40,12 +40,24 @@ class DynamodbProjections:
         self._table = table
         self._threads = Threads(WRITERS, "projections")
 
-    def add(self, found: Mapping[Run, Projection]) -> None:
-        """Add them all. Raises Unavailable; then some may be added, and all can be again."""
-        writes = [write for run, projection in found.items() for write in self._writes(run, projection)]
-        self._threads.each(lambda write: write(), writes)
+    def add(self, found: Mapping[Run, Projection]) -> set[Run]:
+        """Add them all but those of runs that are full, which are returned.
+
+        Raises Unavailable; then some may be added, and all can be again.
+        """
+        full: set[Run] = set()
+
+        def write(run: Run, what: Callable[[], None]) -> None:
+            try:
+                what()
+            except CollectionFull:
+                full.add(run)
+
+        writes = [(run, each) for run, projection in found.items() for each in self._writes(run, projection)]
+        self._threads.each(lambda one: write(*one), writes)
         # Last, so that a run is listed once the rest of it can be read.
-        self._threads.each(lambda run: self._add_head(run, found[run]), found)
+        self._threads.each(lambda run: write(run, partial(self._add_head, run, found[run])), found)
+        return full
 
     def _writes(self, run: Run, projection: Projection) -> list[Callable[[], None]]:
         """All that the projection adds but the head, each a call."""

@@ -5,13 +5,15 @@ is the last item under the record's prefix, read consistently. Events lie beside
 a local index orders both by time. Nothing of a record is updated or deleted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 from ctrlb.adapters import dynamodb_keys as places
 from ctrlb.adapters.dynamodb_items import Item, item, number, text
-from ctrlb.adapters.dynamodb_table import ConditionFailed, Table
+from ctrlb.adapters.dynamodb_table import CollectionFull, ConditionFailed, Table
 from ctrlb.adapters.threads import Threads
+from ctrlb.domain.errors import Invalid
 from ctrlb.domain.rows import ClaimKind, ClaimRow, Dataset, Event, EventKind, Holder, Run
 from ctrlb.ports import PREVIEW_CHARS, Clock, NumberTaken, Randomness
 
@@ -32,7 +34,8 @@ class DynamodbRelay:
         """See RelayStore.append."""
         written = claim_item(run, row, self._at(row.ts_us))
         try:
-            self._table.put(written, "attribute_not_exists(pk)")
+            with _refusing_full_runs():
+                self._table.put(written, "attribute_not_exists(pk)")
         except ConditionFailed as failed:
             # The SDK sends a write again whose answer was lost, and then meets its own row.
             if failed.found.get("at") != written["at"]:
@@ -50,7 +53,8 @@ class DynamodbRelay:
 
     def add_events(self, run: Run, *events: Event) -> None:
         """See RelayStore.add_events."""
-        self._threads.each(self._table.put, [event_item(run, event, self._at(event.ts_us)) for event in events])
+        with _refusing_full_runs():
+            self._threads.each(self._table.put, [event_item(run, event, self._at(event.ts_us)) for event in events])
 
     def newest(self, run: Run, limit: int) -> list[Event]:
         """See RelayStore.newest."""
@@ -62,6 +66,14 @@ class DynamodbRelay:
 
     def _at(self, ts_us: int) -> str:
         return places.at(ts_us, self._clock.now_us(), self._random.request_id())
+
+
+@contextmanager
+def _refusing_full_runs() -> Iterator[None]:
+    try:
+        yield
+    except CollectionFull:
+        raise Invalid("run_id: the run has all the rows that a run can have, 10 GB; go on in another run") from None
 
 
 def claim_item(run: Run, row: ClaimRow, at: str) -> Item:

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from botocore.exceptions import ClientError
 
-from ctrlb.adapters.aws_client import PASSING, RETRY_AFTER_S, answered, error_code, refused, unavailable
+from ctrlb.adapters.aws_client import PASSING, RETRY_AFTER_S, StoreRefused, answered, error_code, refused, unavailable
 from ctrlb.adapters.dynamodb_items import Item, attribute
 from ctrlb.domain.errors import Unavailable
 
@@ -27,6 +27,10 @@ class ConditionFailed(Exception):
         """`found` is the item that is there, empty when it was not told."""
         super().__init__("the condition of a write did not hold")
         self.found = found
+
+
+class CollectionFull(StoreRefused):
+    """The items of one pk have 10 GB, the most in a table with a local index: none is added, those of others can be."""
 
 
 class Table:
@@ -219,6 +223,8 @@ class Table:
             if error_code(error) == "ConditionalCheckFailedException":
                 found: Any = error.response.get("Item", {})
                 raise ConditionFailed(found) from error
+            if error_code(error) == "ItemCollectionSizeLimitExceededException":
+                raise CollectionFull(f"{operation}: the collection is full") from error
             if error_code(error) == "TransactionCanceledException":
                 raise _cancelled(operation, error) from error
             raise refused(operation, error) from error

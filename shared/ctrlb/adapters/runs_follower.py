@@ -7,9 +7,12 @@ from ctrlb.adapters.aws_client import StoreRefused
 from ctrlb.adapters.dynamodb_projections import DynamodbProjections, relay_fact, session_fact
 from ctrlb.adapters.search_follower import UNREADABLE
 from ctrlb.domain.errors import Unavailable
-from ctrlb.domain.projections import Fact, project
+from ctrlb.domain.projections import Fact, RelayFact, project
+from ctrlb.domain.rows import Run
 from ctrlb.domain.streams import DONE, IGNORED, Change, Outcome
 
+RUN_FULL = Outcome("ignored", "a run is full")
+"""One run that takes no more rows must not hold the stream, in which those of all workspaces come."""
 _OF_RELAY = (places.CLAIM_PREFIX, places.EVENT_PREFIX)
 
 
@@ -26,8 +29,8 @@ class RunsFollower:
         found = [self._fact(change) for change in changes]
         # What lies behind a row that has to come again comes again with it.
         until = next((place for place, each in enumerate(found) if _is_retry(each)), len(found))
-        self._projections.add(project(each for each in found[:until] if not isinstance(each, Outcome)))
-        return [each if isinstance(each, Outcome) else DONE for each in found]
+        full = self._projections.add(project(each for each in found[:until] if not isinstance(each, Outcome)))
+        return [each if isinstance(each, Outcome) else RUN_FULL if _run_of(each) in full else DONE for each in found]
 
     def _fact(self, change: Change) -> Fact | Outcome:
         sk, image = change.key.get("sk", ""), change.fresh
@@ -46,6 +49,10 @@ class RunsFollower:
         except UNREADABLE as error:
             return Outcome("poison", f"the row cannot be read: {type(error).__name__}")
         return IGNORED
+
+
+def _run_of(fact: Fact) -> Run:
+    return fact.run if isinstance(fact, RelayFact) else Run(fact.dataset, fact.row.run_id)
 
 
 def _is_retry(found: Fact | Outcome) -> bool:
