@@ -20,6 +20,20 @@ from tests.acceptance.calls import (
     upload,
 )
 
+PAGE = {
+    "run_id",
+    "status",
+    "started",
+    "last",
+    "agents",
+    "agents_total",
+    "events",
+    "events_total",
+    "resources",
+    "resources_total",
+    "detectors",
+}
+
 
 def listed(http: httpx2.Client, status: str, *run_ids: str) -> list[Json]:
     """Those of the runs that are in the list, in its order, read page by page."""
@@ -146,19 +160,7 @@ def test_one_run_shows_its_agents_events_resources_and_detectors(
 
     def look() -> Json:
         run = page(http, run_id)
-        assert set(run) == {
-            "run_id",
-            "status",
-            "started",
-            "last",
-            "agents",
-            "agents_total",
-            "events",
-            "events_total",
-            "resources",
-            "resources_total",
-            "detectors",
-        }
+        assert set(run) == PAGE
         assert (run["run_id"], run["status"], run["events_total"]) == (run_id, "live", 5)
         assert [(agent["agent"], agent["silent"], agent["sessions"]) for agent in run["agents"]] == [
             ("agent-a", False, [session_id]),

@@ -7,40 +7,40 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.acceptance.calls import BASE_US, SESSIONS, answered, eventually, records, refusal, row, upload
+from tests.acceptance.calls import BASE_US, SESSIONS, Json, answered, eventually, records, refusal, row, upload
 
 PATH = f"{SESSIONS}/records"
 MIB = 1024 * 1024
+ALL_COLUMNS: Json = {
+    "_timestamp": BASE_US,
+    "host": "build-01",
+    "harness": "script",
+    "parent_session": "",
+    "agent_id": "",
+    "run_id": "",
+    "agent": "agent-a",
+    "seq": 1,
+    "block_idx": 0,
+    "role": "assistant",
+    "block_type": "tool_use",
+    "tool_name": "Edit",
+    "tool_use_id": "call-1",
+    "command": "",
+    "paths": '["src/app.py"]',
+    "body": '{"file_path": "src/app.py"}',
+    "is_error": False,
+    "is_summary": False,
+    "cwd": "/work/app",
+    "git_branch": "main",
+    "cost_usd": 0.0,
+    "input_tokens": 0.0,
+    "output_tokens": 0.0,
+}
 
 
 @pytest.mark.promise("upload-accepted", "fetch-rows", "times-are-microseconds")
 def test_a_row_with_all_columns_is_accepted_and_read_back(http: httpx2.Client, session_id: str) -> None:
-    sent = {
-        "_timestamp": BASE_US,
-        "host": "build-01",
-        "harness": "script",
-        "session_id": session_id,
-        "parent_session": "",
-        "agent_id": "",
-        "run_id": "",
-        "agent": "agent-a",
-        "seq": 1,
-        "block_idx": 0,
-        "role": "assistant",
-        "block_type": "tool_use",
-        "tool_name": "Edit",
-        "tool_use_id": "call-1",
-        "command": "",
-        "paths": '["src/app.py"]',
-        "body": '{"file_path": "src/app.py"}',
-        "is_error": False,
-        "is_summary": False,
-        "cwd": "/work/app",
-        "git_branch": "main",
-        "cost_usd": 0.0,
-        "input_tokens": 0.0,
-        "output_tokens": 0.0,
-    }
+    sent = {**ALL_COLUMNS, "session_id": session_id}
     assert answered(http.post(PATH, json=[sent]), 202) == {"accepted": 1}
     assert records(http, session_id) == [
         {
