@@ -1,4 +1,4 @@
-"""A laptop-mode server for each module of tests, and a state folder for each test."""
+"""A laptop-mode server for all tests, and a state folder for each test."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +11,9 @@ from tests.agent.shell import Shell
 from tests.laptop import Laptop
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
-    """A server of the module's own."""
+    """A server for all: each test has run ids and session ids of its own."""
     server = Laptop(tmp_path_factory.mktemp("laptop"))
     yield server
     server.stop()
@@ -33,6 +33,12 @@ def agent_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "agent-home"
     monkeypatch.setenv("CTRLB_AGENT_HOME", str(folder))
     return folder
+
+
+@pytest.fixture
+def transcript(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """Where a session of the test's own is written."""
+    return tmp_path / f"{request.node.name[:120].translate(str.maketrans('[]/', '---'))}.jsonl"
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from ctrlb_agent.command_line import cli, place
 from tests.agent.programs import AGENT, PYTHON, ctrlb, environment
-from tests.agent.scripted_server import ScriptedServer, answers, hangs, response
+from tests.agent.scripted_server import ScriptedServer, hangs, response
 from tests.agent.shell import Done, Shell
 from tests.laptop import Laptop
 from tests.laptop_mode.conftest import client
@@ -168,16 +168,6 @@ def test_what_is_held_is_not_told_as_nothing_when_the_server_fails(shell: Shell)
     assert "answered 500" in done.stderr
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"[]", b""])
-def test_another_kind_of_server_is_an_error(shell: Shell, body: bytes) -> None:
-    with ScriptedServer(answers(200, body)) as server:
-        environ = environment(shell.home, CTRLB_URL=server.url, CTRLB_KEY="k", CTRLB_RUN="run", CTRLB_AGENT="a")
-        done = ctrlb("claim", "x", environ=environ, cwd=shell.root)
-
-    assert done.returncode == 2
-    assert "does not answer as CtrlB does" in done.stderr
-
-
 def test_without_a_command_the_usage_is_shown(shell: Shell) -> None:
     done = ctrlb(environ=environment(shell.home), cwd=shell.root)
     helped = ctrlb("--help", environ=environment(shell.home), cwd=shell.root)
@@ -213,17 +203,6 @@ def test_the_help_of_a_command_tells_its_statuses(shell: Shell) -> None:
     assert "exit status: 0 when it is yours, 1 when another has it or it is done; 2 an" in helped
 
 
-def test_backfill_counts_what_it_would_upload(shell: Shell, laptop: Laptop) -> None:
-    environ = environment(shell.home, laptop)
-
-    counted = ctrlb("backfill", "--dry-run", environ=environ, cwd=shell.root)
-    helped = ctrlb("backfill", "--help", environ=environ, cwd=shell.root)
-
-    assert counted.returncode == 0
-    assert "0 " in counted.stdout + counted.stderr
-    assert "--since" in helped.stdout
-
-
 def test_it_runs_as_a_module_from_its_folder(shell: Shell) -> None:
     done = subprocess.run([PYTHON, "-m", "ctrlb_agent", "--version"], cwd=AGENT, capture_output=True, check=True)
 
@@ -241,16 +220,6 @@ def test_the_address_and_the_key_can_be_kept_in_a_file_of_ones_own(shell: Shell,
     file = shell.home / "state" / "config.json"
     assert file.stat().st_mode & 0o777 == 0o600
     assert json.loads(file.read_text())["key"] == laptop.key
-
-
-def test_the_reader_of_a_pipe_may_stop_early(shell: Shell) -> None:
-    shell("a", "post", "a note")
-    environ = environment(shell.home, shell.laptop, CTRLB_RUN=shell.run)
-    command = f"{PYTHON} {AGENT / 'ctrlb_agent'} peers | true"
-
-    done = subprocess.run(command, shell=True, env=environ, cwd=shell.root, capture_output=True, check=True)
-
-    assert done.stderr == b""
 
 
 def test_a_server_that_says_nothing_is_given_up(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,10 @@ def test_what_others_wrote_does_not_steer_the_terminal(shell: Shell) -> None:
     assert "\x1b" not in shell("b", "peers").stdout
 
 
-@pytest.mark.parametrize("body", [b"{}", b'{"held": 1, "lease_until": "x"}', b'{"held": true, "lease_until": 1e999}'])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>", b"[]", b"{}", b'{"held": 1, "lease_until": "x"}', b'{"held": true, "lease_until": 1e999}'],
+)
 def test_an_answer_without_the_fields_is_an_error_and_no_refusal(shell: Shell, body: bytes) -> None:
     with ScriptedServer(answers(200, body)) as server:
         environ = environment(shell.home, CTRLB_URL=server.url, CTRLB_KEY="k", CTRLB_RUN="run", CTRLB_AGENT="a")

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ctrlb_agent.redacting.redaction import redact_row
-from ctrlb_agent.uploading import long_texts, sending, transcript
+from ctrlb_agent.uploading import long_texts, sending
+from ctrlb_agent.uploading import transcript as reading
 from ctrlb_agent.uploading.long_texts import MAX_CHARS, redacted_row
 from tests.agent.bad_road import BadRoad
 from tests.agent.transcripts import bodies, line
@@ -17,12 +18,6 @@ from tests.agent.uploads import add, numbered, texts, uploaded
 from tests.laptop import Laptop
 
 SECRET = "AKIA" + "Z7Q2M4X9T3B6W8RN"
-
-
-@pytest.fixture
-def session(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """Where the test's session is written."""
-    return tmp_path / f"{request.node.name[:120].translate(str.maketrans('[]/', '---'))}.jsonl"
 
 
 class Clock:
@@ -46,25 +41,27 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             clock.skipped_s += 100
         return redact_row(columns, own)
 
-    monkeypatch.setattr(transcript, "redact_row", redact)
+    monkeypatch.setattr(reading, "redact_row", redact)
     return seen
 
 
 @pytest.mark.usefixtures("agent_home", "slow")
-def test_a_line_that_costs_more_time_than_there_is_holds_no_upload_up_for_ever(laptop: Laptop, session: Path) -> None:
-    add(session, line("one"), line("slow"), line("two"), line("slow"), line("three"))
+def test_a_line_that_costs_more_time_than_there_is_holds_no_upload_up_for_ever(
+    laptop: Laptop, transcript: Path
+) -> None:
+    add(transcript, line("one"), line("slow"), line("two"), line("slow"), line("three"))
     with BadRoad(laptop.url) as road:
-        reports = [uploaded(laptop, session, url=road.url, budget_s=60) for _ in range(3)]
+        reports = [uploaded(laptop, transcript, url=road.url, budget_s=60) for _ in range(3)]
     assert [report.reason for report in reports] == [sending.OUT_OF_TIME, sending.OUT_OF_TIME, ""]
-    assert bodies(laptop, session.stem) == ["one", "slow", "two", "slow", "three"]
+    assert bodies(laptop, transcript.stem) == ["one", "slow", "two", "slow", "three"]
 
 
 @pytest.mark.usefixtures("agent_home")
 def test_what_was_read_is_sent_before_a_long_line_is_begun(
-    laptop: Laptop, session: Path, slow: list[str], monkeypatch: pytest.MonkeyPatch
+    laptop: Laptop, transcript: Path, slow: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transcript, "LONG_LINE_BYTES", 1_000)
-    add(session, *numbered(3), line("slow" * 500), line("after"))
+    monkeypatch.setattr(reading, "LONG_LINE_BYTES", 1_000)
+    add(transcript, *numbered(3), line("slow" * 500), line("after"))
     seen: list[int] = []
 
     def counted(request: Any) -> None:
@@ -72,20 +69,20 @@ def test_what_was_read_is_sent_before_a_long_line_is_begun(
         request.say(202, json.dumps({"accepted": len(request.road.rows[-1])}).encode())
 
     with BadRoad(laptop.url, then=counted) as road:
-        uploaded(laptop, session, url=road.url, budget_s=60)
+        uploaded(laptop, transcript, url=road.url, budget_s=60)
     assert [row["body"] for row in road.rows[0]] == texts(3)
     assert seen[0] == 3, "the long line was not begun when the others were sent"
 
 
 @pytest.mark.usefixtures("agent_home", "slow")
 def test_of_a_line_of_many_blocks_that_takes_too_long_the_store_says_what_was_not_read(
-    laptop: Laptop, session: Path
+    laptop: Laptop, transcript: Path
 ) -> None:
-    add(session, line("one", "slow", "two"), line("three"))
+    add(transcript, line("one", "slow", "two"), line("three"))
     for _ in range(2):
-        uploaded(laptop, session, budget_s=60)
+        uploaded(laptop, transcript, budget_s=60)
     unread = "[line 1 of the transcript was not read by ctrlb-agent: it took too long]"
-    assert bodies(laptop, session.stem) == ["one", "slow", unread, "three"]
+    assert bodies(laptop, transcript.stem) == ["one", "slow", unread, "three"]
 
 
 def cut(text: str, name: str = "body") -> tuple[str, list[str]]:

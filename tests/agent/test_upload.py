@@ -17,12 +17,6 @@ from tests.laptop import Laptop
 pytestmark = pytest.mark.usefixtures("agent_home")
 
 
-@pytest.fixture
-def transcript(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """Where the test's session is written."""
-    return tmp_path / f"{request.node.name[:120].translate(str.maketrans('[]/', '---'))}.jsonl"
-
-
 def test_what_was_written_is_in_the_store_and_only_new_lines_are_sent_again(laptop: Laptop, transcript: Path) -> None:
     with BadRoad(laptop.url) as road:
         add(transcript, line("one", "two"), line(), line("three"))

@@ -27,12 +27,6 @@ from tests.nobody import NOBODY
 pytestmark = pytest.mark.usefixtures("agent_home")
 
 
-@pytest.fixture
-def transcript(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """Where the test's session is written."""
-    return tmp_path / f"{request.node.name[:120].translate(str.maketrans('[]/', '---'))}.jsonl"
-
-
 @pytest.mark.parametrize(
     "mishap",
     [is_answered(401), is_answered(404), is_answered(200)],

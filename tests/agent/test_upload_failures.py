@@ -22,12 +22,6 @@ FAILURES = [is_answered(500), is_answered(502), is_answered(504), is_lost, is_an
 KINDS = ["500", "502", "504", "cut", "nameless-403"]
 
 
-@pytest.fixture
-def transcript(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """Where the test's session is written."""
-    return tmp_path / f"{request.node.name[:120].translate(str.maketrans('[]/', '---'))}.jsonl"
-
-
 def fails_on(texts: Sequence[str], failure: Mishap) -> Mishap:
     """A server that meets this failure whenever it gets one of these texts."""
 

@@ -23,12 +23,6 @@ pytestmark = pytest.mark.usefixtures("agent_home")
 
 
 @pytest.fixture
-def transcript(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """Where the test's session is written."""
-    return tmp_path / f"{request.node.name[:120].translate(str.maketrans('[]/', '---'))}.jsonl"
-
-
-@pytest.fixture
 def bounded() -> Iterator[None]:
     """Have what blocks fail, not hang."""
 
