@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     import ssl
 
 
+PORTS = {"http": 80, "https": 443}
+PROXY_PORT = 8080
+
+
 class Unusable(ValueError):
     """What the server's address, or its answer, cannot be. The text follows the address."""
 
@@ -30,25 +34,33 @@ def opened(url: str, timeout_s: float) -> Route:
     A proxy passes encrypted bytes on; of plain HTTP it is asked for the whole address, since many pass on nothing else.
     Raises Unusable, or what the network says.
     """
-    from urllib.request import getproxies, proxy_bypass
-
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    server = urlsplit(url)
+    if server.scheme not in PORTS or not server.hostname:
         raise Unusable("is no address of a server: it should begin with http:// or https://")
-    encrypted = parts.scheme == "https"
-    proxy = None if proxy_bypass(parts.hostname) else getproxies().get(parts.scheme)
-    via = urlsplit(proxy if "//" in proxy else f"//{proxy}") if proxy else parts
+    encrypted = server.scheme == "https"
     kind = partial(http.client.HTTPSConnection, context=_trust()) if encrypted else http.client.HTTPConnection
-    port = 443 if encrypted else 80
-    connection = kind(via.hostname or "", via.port or (port if via is parts else 8080), timeout=timeout_s)
+    port = server.port or PORTS[server.scheme]
+    proxy = _proxy_for(server)
     prefix, headers = "", dict[str, str]()
-    if via is not parts and encrypted:
-        connection.set_tunnel(parts.hostname, parts.port or port, _sign_in(via))
-    elif via is not parts:
-        prefix, headers = f"http://{parts.netloc.rpartition('@')[2]}", _sign_in(via)
+    if proxy is None:
+        connection = kind(server.hostname, port, timeout=timeout_s)
+    else:
+        connection = kind(proxy.hostname or "", proxy.port or PROXY_PORT, timeout=timeout_s)
+        if encrypted:
+            connection.set_tunnel(server.hostname, port, _sign_in(proxy))
+        else:
+            prefix, headers = f"http://{server.netloc.rpartition('@')[2]}", _sign_in(proxy)
     connection.connect()
     connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return Route(connection, prefix, headers)
+
+
+def _proxy_for(server: SplitResult) -> SplitResult | None:
+    """The proxy that the environment names for the server, if it means one for it."""
+    from urllib.request import getproxies, proxy_bypass
+
+    named = None if proxy_bypass(server.hostname or "") else getproxies().get(server.scheme)
+    return urlsplit(named if "//" in named else f"//{named}") if named else None
 
 
 def _sign_in(proxy: SplitResult) -> dict[str, str]:

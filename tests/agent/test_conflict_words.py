@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ctrlb_agent.edit_check.check import Conflict, printed
+from ctrlb_agent.edit_check.telling import Conflict, printed
 from ctrlb_agent.sessions.identity import Identity
 from tests.agent.verdicts import UNTIL_US
 
