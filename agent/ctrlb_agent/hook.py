@@ -185,7 +185,7 @@ def keep_interpreter() -> None:
             known = b""
         usable = known.startswith(b"/") and os.path.isfile(known) and os.access(known, os.X_OK)
         if not usable or os.stat(file).st_uid != os.geteuid():
-            state.write_bytes(file, os.fsencode(os.path.realpath(sys.executable)) + b"\n")
+            state.keep_python()
     except OSError as error:
         _complain(f"hook: the interpreter's path could not be kept: {error}")
 

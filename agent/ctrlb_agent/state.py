@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import sys
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -95,6 +96,14 @@ def write_bytes(file: str, content: bytes) -> None:
     except BaseException:
         os.unlink(written)
         raise
+
+
+def keep_python() -> None:
+    """Write down which Python this is, for `ctrlb-hook`: the program itself, since a link to it may go.
+
+    Raises OSError when the disk refuses.
+    """
+    write_bytes(path("python"), os.fsencode(os.path.realpath(sys.executable)) + b"\n")
 
 
 @contextmanager

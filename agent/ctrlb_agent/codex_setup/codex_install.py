@@ -194,8 +194,7 @@ def _keep_for_hooks(url: str) -> None:
         if kept.get("url"):
             print(f"{kept_in}: the address was {kept['url']}, and is {url} now")
         state.write_json(kept_in, {**kept, "url": url})
-    python = (os.path.abspath(sys.executable) + "\n").encode("utf-8", "surrogateescape")
-    state.write_bytes(state.path("python"), python)
+    state.keep_python()
 
 
 def _trusted(options: Options, home: str) -> int:
