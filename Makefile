@@ -16,7 +16,7 @@ CLIENTS = tests/real_clients/node_modules
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help run test test-slow test-python test-agent test-opensearch test-emulator test-clients e2e check bench costs build deploy lock clean
+.PHONY: help run test test-slow test-python test-agent test-opensearch test-emulator test-clients test-console e2e check bench costs build deploy lock clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,10 +26,10 @@ run: .venv/ready ## Serve everything on this machine: PORT=8321 DATA=.ctrlb
 	@MALLOC_ARENA_MAX=2 exec .venv/bin/python -m ctrlb serve --port "$(PORT)" --data "$(DATA)"
 
 test: .venv-dev/ready ## Run the unit, contract and acceptance tests
-	.venv-dev/bin/python -m pytest -m "not slow and not opensearch and not emulator and not clients"
+	.venv-dev/bin/python -m pytest -m "not slow and not opensearch and not emulator and not clients and not browser"
 
 test-slow: .venv-dev/ready ## Run the tests that take minutes: fuzzing, crashes, races
-	.venv-dev/bin/python -m pytest -m "slow and not opensearch and not emulator and not clients"
+	.venv-dev/bin/python -m pytest -m "slow and not opensearch and not emulator and not clients and not browser"
 
 test-python: .venv-dev/ready ## Run the tests of a running server on another Python's: PYTHON=python3.13
 	"$(PYTHON)" -m venv --clear .venv-other
@@ -48,6 +48,9 @@ test-emulator: .venv-dev/ready .venv-emulator/ready ## Run the tests on an emula
 
 test-clients: .venv-dev/ready $(CLIENTS)/ready ## Run the tests with the real Claude Code and Codex, on scripted models: needs npm
 	.venv-dev/bin/python -m pytest -m clients tests/real_clients
+
+test-console: .venv-dev/browser ## Run the tests of the console in a real browser: needs Chromium
+	.venv-dev/bin/python -m pytest -m browser tests/console
 
 e2e: .venv-dev/ready .venv-emulator/ready .venv-sam/ready ## Deploy the template to an emulator and run every deployment's tests on it
 	.venv-dev/bin/python -m tests.e2e
@@ -79,6 +82,7 @@ lock: .venv-dev/ready ## Renew the locked versions from pyproject.toml
 	$(compile) pyproject.toml --upgrade --extra laptop --output-file requirements/run.txt
 	$(compile) pyproject.toml --upgrade --constraints requirements/run.txt --output-file shared/requirements.txt
 	$(compile) pyproject.toml --upgrade --constraints requirements/run.txt --extra laptop --group dev --output-file requirements/dev.txt
+	$(compile) --group browser --upgrade --constraints requirements/dev.txt --output-file requirements/browser.txt
 	$(compile) --group emulator --upgrade --output-file requirements/emulator.txt
 	$(compile) --group sam --upgrade --output-file requirements/sam.txt
 
@@ -106,6 +110,10 @@ clean: ## Remove the environments and caches, but no data
 	@touch $@
 
 .venv/bin/python .venv-dev/bin/python .venv-emulator/bin/python .venv-sam/bin/python: ;
+
+.venv-dev/browser: requirements/browser.txt .venv-dev/ready
+	@.venv-dev/bin/python -m pip install --quiet --require-hashes --no-deps -r $<
+	@touch $@
 
 # Of the clients' own scripts only the one that puts Claude Code's program in its place is run.
 $(CLIENTS)/ready: tests/real_clients/package-lock.json

@@ -84,7 +84,7 @@ def main() -> None:
     database = SqliteDatabase(options.data / "floor.db", RELAY_SCHEMA)
     listener = socket.create_server((HOST, options.port), backlog=BACKLOG)
     try:
-        local.serve(listener, _BareRouter(claim_handler(database)), Path(), lambda: None)
+        local.serve(listener, _BareRouter(claim_handler(database)), lambda: None)
     except KeyboardInterrupt:
         database.close()
 

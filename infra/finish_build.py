@@ -1,5 +1,6 @@
-"""After `sam build`: make what it built start faster. Run it by the Python that the functions will run on.
+"""After `sam build`: make what it built whole, and start faster. Run it by the Python that the functions will run on.
 
+- The console's files are put beside their handler, for SAM takes a function's code from one folder.
 - Of botocore only the services that the package calls are kept: the rest is most of what Lambda would fetch.
 - Modules are compiled, since Lambda's file system is read-only and every cold start would compile them anew. They are
   not checked against their sources, whose times packing changes.
@@ -17,12 +18,14 @@ from pathlib import Path
 
 SERVICES = ("dynamodb", "s3", "sqs", "sts")
 LAYER = "SharedLayer"
+CONSOLE = "ServeConsoleFunction"
+WEB = Path(__file__).resolve().parents[1] / "web"
 DIGEST = "release.sha256"
 
 
 def main() -> None:
     """Finish the build in the folder that is named."""
-    parser = argparse.ArgumentParser(description="Make what `sam build` built start faster.")
+    parser = argparse.ArgumentParser(description="Make what `sam build` built whole, and start faster.")
     parser.add_argument("build", type=Path, help="the folder of the build")
     parser.add_argument("parameters", nargs="*", help="the template's parameters that are not default")
     options = parser.parse_args()
@@ -30,10 +33,12 @@ def main() -> None:
 
 
 def finish(build: Path, *parameters: str) -> None:
-    """Trim, compile and mark the build. A second time changes nothing."""
+    """Add the console's files, trim, compile and mark the build. A second time changes nothing."""
     packages = build / LAYER / "python"
     if not packages.is_dir():
         sys.exit(f"there is no {LAYER} in {build}: build first")
+    shutil.rmtree(build / CONSOLE / WEB.name, ignore_errors=True)
+    shutil.copytree(WEB, build / CONSOLE / WEB.name)
     trim(packages / "botocore" / "data")
     functions = sorted(path for path in build.iterdir() if path.is_dir() and path.name != LAYER)
     digest = digest_of(packages, *parameters)

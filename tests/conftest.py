@@ -1,5 +1,6 @@
 """What the suites share: embedded stores in a folder of their own, and a clock that a test moves."""
 
+import importlib.util
 import itertools
 import os
 from collections.abc import Callable, Iterator
@@ -17,6 +18,9 @@ from ctrlb.wiring import embedded
 from tests import server_limits, surroundings
 from tests.aws.emulator import REGION, Emulator
 from tests.opensearch.node import OpenSearchNode, ToolMissing
+
+collect_ignore = [] if importlib.util.find_spec("playwright") else ["console"]
+"""What drives a browser is installed by `make test-console` alone."""
 
 NOW_US = 1_793_000_000_000_000
 

@@ -7,10 +7,13 @@ import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qsl
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+
+from tests.issuer_flow import Misused, SignInFlow
 
 AUDIENCE = "the-client"
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
@@ -47,6 +50,8 @@ class LocalIssuer:
         """What the discovery document says instead."""
         self.listed: list[Any] | None = None
         """What the key set lists instead."""
+        self.flow = SignInFlow(AUDIENCE, self.token, base64url)
+        """How it signs people in who come with a browser."""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -55,7 +60,24 @@ class LocalIssuer:
                 if outer.answer:
                     outer.answer(self, self.path)
                 else:
-                    send(self, outer.document(self.path))
+                    self._lead_on(*self.path.partition("?")[::2])
+
+            def _lead_on(self, path: str, query: str) -> None:
+                place = path.rpartition("/")[2]
+                lead_on = {"authorization": outer.flow.authorize, "end_session": outer.flow.end_session}.get(place)
+                try:
+                    if lead_on is None:
+                        send(self, outer.document(path))
+                    else:
+                        redirect(self, lead_on(dict(parse_qsl(query))))
+                except Misused as fault:
+                    send(self, {"error": str(fault)}, 400)
+
+            def do_POST(self) -> None:
+                outer.asked.append(self.path)
+                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                status, answer = outer.flow.exchange(dict(parse_qsl(body)))
+                send(self, answer, status, outer.flow.allowed_origin(self.headers.get("Origin", "")))
 
             def log_message(self, format: str, *args: object) -> None:
                 """Say nothing."""
@@ -100,10 +122,20 @@ class LocalIssuer:
         return jwt.encode(self.claims(**claims), key, algorithm, headers={"kid": key_id, **(header or {})})
 
 
-def send(handler: BaseHTTPRequestHandler, document: object, status: int = 200) -> None:
-    """Answer a document."""
+def send(handler: BaseHTTPRequestHandler, document: object, status: int = 200, origin: str | None = None) -> None:
+    """Answer a document, which pages of the origin may read."""
     content = json.dumps(document).encode()
     handler.send_response(status)
+    if origin:
+        handler.send_header("Access-Control-Allow-Origin", origin)
     handler.send_header("Content-Length", str(len(content)))
     handler.end_headers()
     handler.wfile.write(content)
+
+
+def redirect(handler: BaseHTTPRequestHandler, location: str) -> None:
+    """Send the browser on."""
+    handler.send_response(302)
+    handler.send_header("Location", location)
+    handler.send_header("Content-Length", "0")
+    handler.end_headers()

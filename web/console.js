@@ -1,20 +1,11 @@
-// The console: a person's token in the tab's session storage, and the public HTTP API. No build step.
+// The console: runs, settings and keys, by the public HTTP API. No library, and no build step.
 
-const TOKEN = "ctrlb-token";
+import { SignInEnded, call, dropToken, isOfALink, keepToken, token } from "./session.js";
+import { leaveToSignIn, leaveToSignOut, signedIn, takeAnswer } from "./sign-in.js";
+import { forgetUnsaved, isSaved, keepUnsaved, putBackUnsaved } from "./unsaved.js";
+
+const BY_LINK = "Open the sign-in link that the server printed, or run `python -m ctrlb sign-in` for a new one.";
 const find = (selector) => document.querySelector(selector);
-
-async function call(method, path, fields) {
-  const token = sessionStorage.getItem(TOKEN);
-  const response = await fetch(path, {
-    method,
-    headers: { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) },
-    body: fields && JSON.stringify(fields),
-  });
-  const answer = await response.json();
-  if (response.status === 401) sessionStorage.removeItem(TOKEN);
-  if (!response.ok) throw new Error(answer.error);
-  return answer;
-}
 
 function say(text, isError = false) {
   find("#message").textContent = text;
@@ -79,35 +70,75 @@ function doing(work) {
     try {
       say(await work(event.currentTarget ?? event.target));
     } catch (error) {
-      say(error.message, true);
+      await tell(error);
     }
   };
 }
 
-async function signIn() {
-  const code = new URLSearchParams(location.hash.slice(1)).get("code");
-  if (!code) return;
-  history.replaceState(null, "", location.pathname); // a used code is of no use in the history
-  const { token } = await call("POST", "/ai/sign-in", { code });
-  sessionStorage.setItem(TOKEN, token);
+async function tell(error) {
+  say(error.message, true);
+  if (token()) return;
+  const hint = await offerSignIn().catch((fault) => fault.message);
+  if (!(error instanceof SignInEnded)) return;
+  const kept = keepUnsaved() ? " What you have entered is kept." : "";
+  say(`Your sign-in has ended.${kept} ${hint}`, true);
+}
+
+// Let the person sign in, with the issuer where there is one. Returns how, in words.
+async function offerSignIn() {
+  find("#sign-out").hidden = true;
+  find("#sign-in").hidden = false; // also while the issuer does not answer, to try again
+  const { how } = await call("GET", "/ai/sign-in");
+  find("#sign-in").hidden = how === "link";
+  return how === "link" ? BY_LINK : "Sign in to go on.";
 }
 
 async function start() {
-  await signIn();
-  if (!sessionStorage.getItem(TOKEN)) {
-    say("Open the sign-in link that the server printed, or run `python -m ctrlb sign-in` for a new one.");
-    return;
+  let name;
+  try {
+    name = await arrive();
+    if (!token()) return say(await offerSignIn());
+    find("#sign-out").hidden = false;
+    await show();
+  } catch (error) {
+    if (name && error instanceof SignInEnded) return turnAway(name);
+    await tell(error);
   }
+}
+
+// Take what a sign-in link or the issuer brought here. Returns whom the issuer named, if it did.
+async function arrive() {
+  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  const answer = takeAnswer();
+  if (code || answer) dropToken(); // whoever comes anew is nobody until they are let in
+  if (code) {
+    history.replaceState(null, "", location.pathname); // a used code is of no use in the history
+    keepToken((await call("POST", "/ai/sign-in", { code })).token);
+  } else if (answer) {
+    const arrived = await signedIn(answer, await call("GET", "/ai/sign-in"));
+    keepToken(arrived.token);
+    return arrived.name;
+  }
+}
+
+// The issuer knows who it is, and nobody here does: they may come back as somebody else.
+function turnAway(name) {
+  find("#sign-in").hidden = false;
+  say(`The issuer signed you in as ${name}, who is no active member here: ask an Admin to add you.`, true);
+}
+
+async function show() {
   const settings = await call("GET", "/ai/relay/settings");
   showSettings(settings);
   await Promise.all([showRuns(settings.sessionsDataset), showKeys()]);
   find("main").hidden = false;
-  find("#sign-out").hidden = false;
   find("#who").textContent = `Signed in. Sessions go to ${settings.sessionsDataset}.`;
+  if (putBackUnsaved()) say("What you had entered is here again. It is not saved yet.");
 }
 
 find("#settings").onsubmit = doing(async (form) => {
   showSettings(await call("PUT", "/ai/relay/settings", changedSettings(form)));
+  isSaved(form);
   return "The settings are saved.";
 });
 
@@ -121,10 +152,34 @@ find("#new-key").onsubmit = doing(async (form) => {
   return "The key is made.";
 });
 
+find("#sign-in").onclick = doing(async () => {
+  const where = await call("GET", "/ai/sign-in");
+  if (where.how === "link") return BY_LINK;
+  keepUnsaved();
+  await leaveToSignIn(where);
+  return "Going to the issuer …";
+});
+
 find("#sign-out").onclick = doing(async () => {
-  await call("POST", "/ai/sign-out", {});
-  sessionStorage.removeItem(TOKEN);
+  forgetUnsaved();
+  if (isOfALink()) {
+    await call("POST", "/ai/sign-out", {});
+    dropToken();
+  } else {
+    dropToken(); // first: whoever wants to leave is let go, whether the issuer answers or not
+    if (leaveToSignOut(await call("GET", "/ai/sign-in").catch(() => ({})))) return "Going to the issuer …";
+  }
+  location.reload();
+  return "Signed out.";
+});
+
+// A sign-in link that is opened where the console is already changes nothing but what follows the #.
+addEventListener("hashchange", () => {
+  keepUnsaved();
   location.reload();
 });
 
-start().catch((error) => say(error.message, true));
+// A page that the browser brings back from its memory would show what somebody who has signed out was shown.
+addEventListener("pageshow", (event) => event.persisted && location.reload());
+
+start();

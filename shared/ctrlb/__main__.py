@@ -75,7 +75,7 @@ def _serve(options: argparse.Namespace) -> int:
     )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # `kill` stops it as Ctrl-C does
     greeting = _greeting(url, key, folder, stores)
-    ended = local.serve(listener, router, PROJECT / "web", lambda: print(greeting, flush=True))
+    ended = local.serve(listener, router, lambda: print(greeting, flush=True))
     print("\nctrlb: stopped; everything is kept in", folder, flush=True)
     lock.close()
     if not ended:

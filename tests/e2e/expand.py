@@ -1,7 +1,8 @@
 """A packaged SAM template as plain CloudFormation that the emulator understands.
 
 SAM describes the API in an OpenAPI body, which the emulator takes and ignores: here it is made of Route and Integration
-resources. Alarms that add metrics up, which the emulator refuses, are left out. Run by the Python of the environment
+resources. It does not tell functions a stage's variables: here they are in their environments. Alarms that add metrics
+up, which the emulator refuses, are left out. Run by the Python of the environment
 that has SAM: `expand.py packaged.yaml expanded.json Name=value …`, with the template's parameters that are not default.
 """
 
@@ -33,7 +34,15 @@ def expand(template: Json) -> Json:
             del properties["FailOnWarnings"]  # of the body
             properties |= {"Name": name, "ProtocolType": "HTTP", "CorsConfiguration": body[CORS]}
             resources.update(_routes(name, body["paths"]))
+        if resource["Type"] == "AWS::ApiGatewayV2::Stage":
+            _tell_functions(resources, resource["Properties"]["StageVariables"])
     return template
+
+
+def _tell_functions(resources: Json, variables: Json) -> None:
+    for resource in resources.values():
+        if resource["Type"] == "AWS::Lambda::Function":
+            resource["Properties"]["Environment"]["Variables"] |= variables
 
 
 def _routes(api: str, paths: Json) -> Json:
@@ -42,7 +51,7 @@ def _routes(api: str, paths: Json) -> Json:
         for method, operation in methods.items():
             verb = "ANY" if method == ANY else method.upper()
             key = "$default" if path == "/$default" else f"{verb} {path}"
-            name = f"{api}{re.sub(r'[^A-Za-z]', '', key.title())}"
+            name = f"{api}{re.sub(r'[^A-Za-z]', '', key.title().replace('/', 'Slash'))}"
             integration = operation["x-amazon-apigateway-integration"]
             found[f"{name}Integration"] = {
                 "Type": "AWS::ApiGatewayV2::Integration",

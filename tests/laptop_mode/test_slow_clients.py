@@ -40,7 +40,7 @@ class Served:
         self.has_begun: Callable[[], bool] = lambda: module["begun"].acquire(timeout=20)
         self.go_on: Callable[[], None] = module["go_on"].set
         ready = threading.Event()
-        self.server = uvicorn.Server(server_config(LocalApp(router, folder, ready.set)))
+        self.server = uvicorn.Server(server_config(LocalApp(router, ready.set)))
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self.server.run, args=([self._listener],))
         self._thread.start()

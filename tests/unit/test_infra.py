@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from infra import copy_table
-from infra.finish_build import DIGEST, LAYER, finish
+from infra.finish_build import CONSOLE, DIGEST, LAYER, WEB, finish
 from tests.aws.stores import client, made_table, table_name
 
 
@@ -29,6 +29,14 @@ def test_only_the_services_that_are_called_are_kept(build: Path) -> None:
     finish(build)
     data = build / LAYER / "python" / "botocore" / "data"
     assert {path.name for path in data.iterdir()} == {"dynamodb", "s3", "endpoints.json"}
+
+
+def test_the_console_is_built_with_its_files_as_they_are_now(build: Path) -> None:
+    finish(build)
+    (build / CONSOLE / "web" / "old.js").write_text("of the build before")
+    finish(build)
+    built = {path.name: path.read_bytes() for path in (build / CONSOLE / "web").iterdir()}
+    assert built == {path.name: path.read_bytes() for path in WEB.iterdir()}
 
 
 def test_what_is_compiled_needs_no_look_at_its_source_and_runs(build: Path) -> None:

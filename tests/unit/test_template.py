@@ -1,7 +1,9 @@
 """template.yaml is what is deployed, so the project's rules for it are tests."""
 
 import json
+import re
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from typing import Any
 
 import pytest
@@ -10,12 +12,17 @@ from cfnlint.api import lint_file
 from ctrlb.adapters import dynamodb_keys as places
 from ctrlb.adapters import oidc_issuer
 from ctrlb.domain.rows import Dataset, Run
+from ctrlb.edge.identity import CLIENT_VARIABLE
 from ctrlb.edge.limits import REQUESTS_PER_S
 from ctrlb.operations import OPERATIONS
 from ctrlb.wiring import OIDC_ISSUER
 from tests.template import RESOURCES, ROOT, TEMPLATE
 
-DOORS = {"serve_mcp": ("ANY", "/mcp"), "refuse_unknown": (None, None)}
+DOORS = [
+    ("serve_mcp", ("ANY", "/mcp")),
+    *(("serve_console", ("ANY", path)) for path in ("/", "/console", "/console/", "/console/{file}")),
+    ("refuse_unknown", (None, None)),
+]
 """The functions that serve no single operation, with their routes."""
 
 
@@ -62,8 +69,16 @@ def _statements(function: str) -> Iterator[dict[str, Any]]:
 def _named(value: Any, kind: str) -> set[str]:
     """The resources that the value refers to by `kind`, at any depth."""
     if isinstance(value, dict):
-        return {each for name, inner in value.items() for each in ({inner} if name == kind else _named(inner, kind))}
+        here = {value[kind]} if isinstance(value.get(kind), str) else set()
+        return here | {each for inner in value.values() for each in _named(inner, kind)}
     return {each for inner in value for each in _named(inner, kind)} if isinstance(value, list) else set()
+
+
+def _awaited(value: Any) -> set[str]:
+    """The resources that have to be there before one that is described so."""
+    attributes = {each.partition(".")[0] for each in _named(value, "GetAtt")}
+    inside = {name for each in _named(value, "Sub") for name in re.findall(r"\${(\w+)", each)}
+    return (_named(value, "Ref") | attributes | inside) & RESOURCES.keys()
 
 
 def _listed(value: Any) -> list[Any]:
@@ -78,13 +93,23 @@ def test_cfn_lint_finds_nothing() -> None:
 
 
 def test_the_routes_are_those_of_the_operations() -> None:
-    expected = {each.name: (each.method, each.path) for each in OPERATIONS if not each.laptop_only}
-    assert dict(_routes()) == expected | DOORS
+    expected = [(each.name, (each.method, each.path)) for each in OPERATIONS if not each.laptop_only]
+    assert sorted(_routes(), key=str) == sorted(expected + DOORS, key=str)
 
 
 def test_no_two_functions_have_the_same_route() -> None:
     routes = [route for _, route in _routes()]
     assert len(routes) == len(set(routes))
+
+
+def test_no_resource_waits_for_one_that_waits_for_it() -> None:
+    """An API is made of its functions' addresses; its stage, which has the variables, comes after it."""
+    waits = {name: _awaited(each) for name, each in RESOURCES.items()}
+    for name, function in FUNCTIONS.items():
+        waits[name] = _awaited({**TEMPLATE["Globals"]["Function"], **function, "Events": None})
+    api = {name: value for name, value in RESOURCES["Api"]["Properties"].items() if name != "StageVariables"}
+    waits["Api"] = _awaited(api) | {name for name, each in FUNCTIONS.items() if each.get("Events")}
+    TopologicalSorter(waits).prepare()
 
 
 @every_function
@@ -249,12 +274,22 @@ def test_what_a_parameter_is_for_is_said() -> None:
 
 def test_people_sign_in_with_a_pool_of_the_stack_or_with_an_issuer_that_is_named() -> None:
     variables = TEMPLATE["Globals"]["Function"]["Environment"]["Variables"]
-    for name, of_the_pool in (("OIDC_ISSUER", "Sub"), ("OIDC_AUDIENCE", "Ref")):
-        condition, pool, another = variables[name]["If"]
+    stage = RESOURCES["Api"]["Properties"]["StageVariables"]
+    for named, of_the_pool in ((variables["OIDC_ISSUER"], "Sub"), (stage[CLIENT_VARIABLE], "Ref")):
+        condition, pool, another = named["If"]
         assert (condition, set(pool), set(another)) == ("WithUserPool", {of_the_pool}, {"Ref"})
-    read = {OIDC_ISSUER, oidc_issuer.OIDC_AUDIENCE, oidc_issuer.OIDC_CLAIM, oidc_issuer.OIDC_WORKSPACE}
+    read = {OIDC_ISSUER, oidc_issuer.OIDC_CLAIM, oidc_issuer.OIDC_WORKSPACE}
     assert {name for name in variables if name.startswith("OIDC_")} == read
+    assert set(stage) == {oidc_issuer.OIDC_AUDIENCE}
     assert REQUESTS_PER_S in variables
+
+
+def test_people_come_back_to_the_consoles_own_address_unless_more_are_named() -> None:
+    (client,) = _of_type("AWS::Cognito::UserPoolClient").values()
+    own = TEMPLATE["Outputs"]["ConsoleUrl"]["Value"]
+    assert client["CallbackURLs"] == client["LogoutURLs"]
+    assert client["CallbackURLs"][0] == own
+    assert client["CallbackURLs"][1]["If"][2] == {"Ref": "AWS::NoValue"}
 
 
 def test_nobody_signs_up_by_themselves_and_no_secret_is_in_a_page() -> None:

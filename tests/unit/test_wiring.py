@@ -56,6 +56,13 @@ def test_a_function_that_asks_no_store_does_not_wait_for_one(operation: str) -> 
     assert "botocore.client" not in modules_after(f"import functions.{operation}", **AWS)
 
 
+def test_a_page_of_the_console_waits_for_no_store_and_no_models() -> None:
+    event = '{"rawPath": "/console/", "headers": {}, "requestContext": {"http": {"method": "GET"}}}'
+    code = f"from functions.serve_console import handler\nassert handler({event}, None)['statusCode'] == 200"
+    loaded = modules_after(code, **AWS)
+    assert not {"botocore", "boto3", "pydantic", "aws_lambda_powertools", "jwt", "urllib3", "mcp"} & loaded
+
+
 @pytest.mark.parametrize(
     ("store", "module"),
     [

@@ -8,14 +8,12 @@ import threading
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import uvicorn
 
 from ctrlb.answers import Answered, admit, refuse
 from ctrlb.domain.errors import Invalid, TooLarge, Unavailable
-from ctrlb.edge.console import console_file
 from ctrlb.edge.http import Event, Response, refusal, response
 from ctrlb.edge.local_protocol import LocalProtocol
 from ctrlb.edge.routes import Router
@@ -37,14 +35,14 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-def serve(listener: socket.socket, router: Router, web: Path, on_ready: Callable[[], None]) -> bool:
+def serve(listener: socket.socket, router: Router, on_ready: Callable[[], None]) -> bool:
     """Serve until interrupted. `on_ready` is called once, when the first request can be answered.
 
     Requests under way get SHUTDOWN_S to end, and after that the answer that nothing is promised. Returns
     whether all of them have ended.
     """
     router.find("GET", "/health")
-    app = LocalApp(router, web, on_ready)
+    app = LocalApp(router, on_ready)
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again once it has stopped
         uvicorn.Server(server_config(app)).run(sockets=[listener])
     return app.is_idle
@@ -67,9 +65,8 @@ def server_config(app: Any) -> uvicorn.Config:
 class LocalApp:
     """An ASGI app that hands each request to a Lambda handler, as an API Gateway event."""
 
-    def __init__(self, router: Router, web: Path, on_ready: Callable[[], None]) -> None:
+    def __init__(self, router: Router, on_ready: Callable[[], None]) -> None:
         self._router = router
-        self._web = web
         self._on_ready = on_ready
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
         self._under_way: set[Future[Response]] = set()
@@ -129,8 +126,6 @@ class LocalApp:
         event = _event(scope, body or b"")
         if body is None:
             return refusal(TooLarge(f"the body is larger than {MAX_BODY_BYTES:,} bytes; send less in one call"), event)
-        if file := console_file(self._web, event):
-            return file
         try:
             handler, parameters = self._router.find(scope["method"], raw_path)
         except UnicodeDecodeError:

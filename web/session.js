@@ -1,0 +1,30 @@
+// The person's token, in this tab's session storage alone, and the calls to the public HTTP API that carry it.
+
+const TOKEN = "ctrlb-token";
+const OF_A_LINK = "ctrlbs_"; // how a token begins that a sign-in link gave; an issuer's has a form of its own
+
+/** The token is refused: the person has to sign in again. */
+export class SignInEnded extends Error {}
+
+export const token = () => sessionStorage.getItem(TOKEN);
+export const keepToken = (given) => sessionStorage.setItem(TOKEN, given);
+export const dropToken = () => sessionStorage.removeItem(TOKEN);
+export const isOfALink = () => token()?.startsWith(OF_A_LINK) ?? false;
+
+/** The answer of an operation. Throws SignInEnded, and an Error with what the API says is wrong. */
+export async function call(method, path, fields) {
+  const sent = token();
+  const response = await fetch(new URL(`..${path}`, document.baseURI), {
+    method,
+    headers: { "Content-Type": "application/json", ...(sent && { Authorization: `Bearer ${sent}` }) },
+    body: fields && JSON.stringify(fields),
+  });
+  const answer = await response.json().catch(() => ({}));
+  if (response.ok) return answer;
+  const fault = answer.error ?? answer.message ?? `The server answered ${response.status}.`;
+  if (response.status === 401 && sent) {
+    dropToken();
+    throw new SignInEnded(fault);
+  }
+  throw new Error(fault);
+}
