@@ -17,8 +17,16 @@ from tests.agent.secret_corpus import Case
 from tests.cpu_time import cpu_s
 
 PROJECT = Path(__file__).resolve().parents[2]
-SLOW = (secret_corpus.FOLDER / "slow.txt").read_text(encoding="utf-8").splitlines()
-"""What a text repeats, with § for spaces, that would make a pattern slow if it were not linear."""
+SLOW = [unit.replace("§", " ") for unit in (secret_corpus.FOLDER / "slow.txt").read_text(encoding="utf-8").splitlines()]
+"""What a text repeats that would make a pattern slow if it were not linear."""
+SLOW_LINES = [unit.replace("\\n", "\n") for unit in SLOW if "\\n" in unit]
+COLOURED = {
+    "\x1b[32mpass\x1b[0mword=hunt\x1b[1mer2\x1b[0m": f"password={REDACTED}",
+    ".env:DB_\x1b[01;31m\x1b[KPASSWORD\x1b[m\x1b[K=hunter2": f".env:DB_PASSWORD={REDACTED}",
+    '\x1b[34;1m"token"\x1b[0m\x1b[1;39m:\x1b[0m \x1b[0;32m"a1b2c3d4e5f6"\x1b[0m': f'"token": "{REDACTED}"',
+    "it said \\u001b[31mPASSWORD\\u001b[0m=hunter2": f"it said PASSWORD={REDACTED}",
+}
+"""Texts of a terminal in which colours hide a secret, and what they are to become."""
 TOKENS = secret_corpus.tokens()
 SECRETS = secret_corpus.secrets()
 CLEAN = secret_corpus.clean()
@@ -110,9 +118,15 @@ def test_the_projects_own_text_stays_as_it_is() -> None:
     assert changed == {}
 
 
-@pytest.mark.parametrize("unit", SLOW)
+@pytest.mark.parametrize("text", COLOURED)
+def test_colours_that_hide_a_secret_go_with_it(text: str) -> None:
+    assert redact(text) == COLOURED[text]
+    assert json.loads(redact(json.dumps([text]))) == [COLOURED[text]]
+
+
+@pytest.mark.parametrize("unit", [*SLOW, *SLOW_LINES])
 def test_a_long_text_that_was_made_to_be_slow_is_not(unit: str) -> None:
-    text = unit.replace("§", " ") * (SLOW_CHARS // len(unit))
+    text = unit * (SLOW_CHARS // len(unit))
 
     started_s = time.process_time()
     redact(text)

@@ -25,7 +25,7 @@ _END = re.compile(
 _PUTTY = re.compile(r"Private-Lines: [0-9]{1,4}")
 _LINE = re.compile(
     r"(?:[\w./-]{1,80}[:-][0-9]{1,6}[:-](?=[A-Za-z0-9+/]{16})"
-    r"|\s|\\{1,15}[nrt]|[\"'`+,>|#*→]|[0-9]{1,6}[→\t:|]|\\(?=\n)|-(?= )){0,80}"
+    r"|\s|\\{1,15}[nrt]|[\"'`+,>|#*→]|[0-9]{1,6}[→\t:|]|\\(?=\n)|-(?=[ A-Za-z0-9+/])){0,80}"
     r"(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset): [^\n\\]{0,200}|[A-Za-z0-9+/]{16,8192}={0,3})"
 )
 """What divides lines, and then a line of base64, or of a header as `DEK-Info`."""

@@ -1,8 +1,8 @@
 """Takes secrets out of what is uploaded: each becomes `[REDACTED]`, and what is around it stays.
 
 A text that is JSON is redacted string by string, keys as well, in its decoded form and with its key's name in view, and
-stays JSON of the same shape; what had no secret in it stays as it was written. Numbers in JSON are not looked at, and a
-secret that something divides, as a terminal's colours or a wrapped line do, is not found.
+stays JSON of the same shape; what had no secret in it stays as it was written. A text whose colours hide a secret loses
+them. Numbers in JSON are not looked at, and a secret that a wrapped line divides is not found.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ctrlb_agent.redacting.secret_assignments import lowered, may_name_a_secret,
 from ctrlb_agent.redacting.secret_contexts import is_basic, may_have_context, without_contexts
 from ctrlb_agent.redacting.secret_formats import REDACTED
 from ctrlb_agent.redacting.secret_names import BOUND, QUOTED, is_secret, kind_of
+from ctrlb_agent.redacting.terminal_colours import has_escapes, without_escapes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +39,9 @@ MAX_ROUNDS = 5
 
 _STRUCTURE = re.compile(r"[\"{}\[\]:,]")
 _HEADERS = frozenset(["authorization", "proxy-authorization", "cookie", "set-cookie"])
+_PARTS_OF_JWK = frozenset(["d", "p", "q", "dp", "dq", "qi", "k"])
+"""What a key as JSON has that its public half has not."""
+_JWK_PART = re.compile(r"[\w-]{20,2000}={0,2}\Z")
 _KIND_OF_SECRET = re.compile(r"\"kind\"\s{0,20}:\s{0,20}\"Secret\"")
 _DECODER = json.JSONDecoder()
 
@@ -86,6 +90,16 @@ def _redacted(text: str, own: Sequence[OwnPattern], depth: int) -> str:
 
 
 def _redacted_text(text: str, own: Sequence[OwnPattern]) -> str:
+    redacted = _masked(text, own)
+    if has_escapes(text):
+        shown = without_escapes(text)
+        masked = _masked(shown, own)
+        if masked != without_escapes(redacted):
+            return masked  # Some secret was hidden by colours, which are gone with it.
+    return redacted
+
+
+def _masked(text: str, own: Sequence[OwnPattern]) -> str:
     text = without_private_keys(text) if may_have_private_key(text) else text
     text = secret_formats.without_known_forms(text)
     text = without_contexts(text)
@@ -111,6 +125,7 @@ def _is_worth_parsing(text: str) -> bool:
         or may_have_context(text)
         or secret_formats.may_have_known_form(text)
         or _is_of_kubernetes(text)
+        or '"kty"' in text
         or may_name_a_secret(text, lowered(text))
     )
 
@@ -154,6 +169,7 @@ class _JsonText:
         self._own = own
         self._depth = depth
         self._is_of_kubernetes = _is_of_kubernetes(text)
+        self._has_jwk = '"kty"' in text
         self._stack = [_Container(False, "")]
 
     def redacted(self) -> str:
@@ -194,6 +210,8 @@ class _JsonText:
         name = top.name
         if top.is_object:
             if self._is_of_kubernetes and top.own_name in ("data", "stringData") and value:
+                return REDACTED
+            if self._has_jwk and name in _PARTS_OF_JWK and _JWK_PART.match(value):
                 return REDACTED
             if name.lower() in ("name", "key"):
                 top.variable = value

@@ -27,13 +27,14 @@ _MAX_NAME_CHARS = 80
 _NAME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
 _NAMED = re.compile(
-    r"(?:k(?:ey(?<=[\w.\- ]key)|en(?<=token))|c(?:ret(?<=secret)|redential)|p(?:ass(?:word|wd|phrase|code|key)?|wd)"
+    r"(?:k(?:ey(?<=[\w.\- ]key)|en(?<=token))|c(?:ret(?<=secret)|redential)|p(?:ass(?:word|wd|phrase|code|key)?|wd?)"
     r"|_(?:auth|pat)(?![a-z]))"
     r"[\w.\-]{0,40}(?P<close>\\{0,15}[\"'`]?(?:\[?[0-9]{0,4}\])?)"
     r"(?:(?P<typed>(?:[ \t]{0,9}\??:[ \t]{0,9}[a-z_&'][\w\[\]<>.|?, ]{0,40}|[ \t]string[ \t]{0,4})"
     r"=[ \t]{0,9}(?=[rbuf]{0,2}\\{0,15}[\"'`]))"
     r"|(?P<op>[ \t]{0,20}(?:=>|[:?+]=|={1,3}|!={1,2}|::?)[ \t]{0,20}|>|[ \t](?:is|was)[ \t])"
     r"|(?P<listed>,[ \t]{0,9}(?=\\{0,15}[\"'])|[ \t]{1,9}value[ \t]{0,9}=[ \t]{0,9}(?=\\{0,15}[\"']))"
+    r"|(?P<called>\([ \t]{0,4}(?=\\{0,15}[\"']))"
     r"|(?P<otherwise>[ \t]{0,4}\)?[ \t]{1,4}(?:\|\||\?\?|or|\?:)[ \t]{1,9}(?=\\{0,15}[\"'`]))"
     r"|(?P<apart>[ \t]{1,9}(?=@?\\{0,15}[\"']))|(?P<nested>[ \t]{1,9}(?=\{))"
     r"|(?P<column>[ \t]{0,60}[|│][ \t]{0,9}`?|[ \t]{2,60}|\t|\\{1,15}t))"
@@ -54,12 +55,20 @@ _ROW_BEGINS = re.compile(_LINE_BEGINS.pattern + r"(?:[|│][ \t]*`?)?")
 _ROW_ENDS = ("password", "passwd", "passphrase", "pwd", "pass", "key", "token", "secret", "credential")
 _CELL = re.compile(r"[^\s\"'`\\|│]{1,16384}")
 _CELL_ENDS = re.compile(r"`?[ \t]{0,60}[|│]")
+_CONSTANT = re.compile(r"[A-Z]{2,40}_[A-Z_]{2,40}[\"'\\]")
+"""The next name in a list of names."""
 _SOUGHT = re.compile(r"[^\n\"']{0,200}[\"'][ \t]{1,4}(?:not )?in[ \t]")
 """The rest of a string that is looked for, as in `token or "a" in token`."""
 _SHORT_HASH = re.compile(r"[0-9a-f]{7,12}")
 _APART_BEGINS = re.compile(_LINE_BEGINS.pattern + r"(?:#[ \t]{0,4}define[ \t]{1,9}|[^\n]{0,80}[{;][ \t]{0,4}:?|:)?")
 _SPOKEN_OF = ("token", "tokens", "secret", "secrets", "key", "keys", "credential", "credentials", "pass")
 _NEW_LINE = re.compile(r"\n|\\{1,15}[nr]")
+_SETTER = re.compile(r"(?:[sS]et|[wW]ith)_?[A-Z\w]|\.(?:password|token|secret|apiKey|api_key|secretKey|secret_key)\Z")
+"""`setPassword("…")`, and `.password("…")` of a chain of calls."""
+_SETS = re.compile(r"(?:[sS]et(?:Item|Header|RequestHeader|Property)?|[aA]ddHeader|[hH]eader)\(\\{0,15}[\"']\Z")
+_FOLDED = re.compile(rf"[|>][+-]?[ \t]{{0,9}}(?:\r?\n|\\{{1,15}}n)(?:{_LINE_BEGINS.pattern})")
+_CONTEXT = re.compile(r"[\w.-]{0,80}-[0-9]{1,6}-(?=[A-Za-z_])")
+"""What grep puts before a line beside one that it found, as far as a name's letters go."""
 _SETTINGS_BEFORE = re.compile(r"[A-Za-z_]{2,30}=[^\s,;()]{1,60}[ \t]\Z")
 
 
@@ -126,7 +135,9 @@ def _span(text: str, found: re.Match[str]) -> tuple[int, int] | None:
     if opening:
         if found["apart"] and not _is_apart(text, named):
             return None
-        if found["listed"] and found["listed"][0] == "," and not _is_listed(named):
+        if found["listed"] and found["listed"][0] == "," and not _is_listed(text, named):
+            return None
+        if found["called"] and not _SETTER.match(named.name.rpartition(".")[2] if named.name[0] != "." else named.name):
             return None
         if not named.closed and _is_closing(text, named.starts, opening):
             return None
@@ -135,7 +146,12 @@ def _span(text: str, found: re.Match[str]) -> tuple[int, int] | None:
             return None
         if compared and kind == TOKEN:
             kind = KEY
+        if found["listed"] and _CONSTANT.match(text, opening.end()):
+            return None
         return quoted_span(text, opening, kind, is_variable=_is_variable(named))
+    folded = _FOLDED.match(text, found.end()) if named.operator == ":" else None
+    if folded:
+        return literal_span(text, folded.end(), kind, LINE)
     if named.operator in (":", "=") or (found["nested"] and named.closed):
         below = value_below(text, found.end())
         if below:
@@ -149,6 +165,8 @@ def _named(text: str, found: re.Match[str]) -> Named:
     stop = found.start("close")
     left = text[max(0, found.start() - _MAX_NAME_CHARS) : found.start()]
     starts = found.start() - (len(left) - len(left.rstrip(_NAME_CHARS)))
+    context = _CONTEXT.match(text, starts, found.start())
+    starts = context.end() if context else starts
     before = text[starts - 1] if starts else ""
     if before == "\\":
         escape = 5 if text[starts] == "u" else 1
@@ -216,9 +234,12 @@ def _is_setting(named: Named) -> bool:
     return named.operator in ("=", ":") and ((dotted and not named.spaced) or "-" in named.name)
 
 
-def _is_listed(named: Named) -> bool:
-    """`"--token", "x"` or `"API_KEY", "x"`: an argument, or a variable, and then its value."""
-    return named.closed and (named.name.startswith("--") or named.name.upper() == named.name)
+def _is_listed(text: str, named: Named) -> bool:
+    """`"--token", "x"` or `"API_KEY", "x"`: an argument, or a variable, and then its value; or `.set("token", "x")`."""
+    if not named.closed:
+        return False
+    is_of_call = bool(_SETS.search(text[max(0, named.starts - 40) : named.starts]))
+    return named.name.startswith("--") or named.name.upper() == named.name or is_of_call
 
 
 def _column_span(text: str, found: re.Match[str], named: Named, kind: str) -> tuple[int, int] | None:

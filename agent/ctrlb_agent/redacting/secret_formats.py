@@ -123,9 +123,16 @@ _RARE = (
     ("/api/webhooks/", r"(?<=/api/webhooks/)[0-9]{15,22}/[\w-]{50,100}"),
     (
         "$",
-        r"\$(?:2[aby]\$[0-9]{2}\$[./A-Za-z0-9]{53}|6\$[./A-Za-z0-9=,]{1,40}\$[./A-Za-z0-9$]{22,120}"
+        r"\$(?:2[aby]\$[0-9]{2}\$[./A-Za-z0-9]{53}|[56]\$[./A-Za-z0-9=,]{1,40}\$[./A-Za-z0-9$]{22,120}"
+        r"|y\$[./A-Za-z0-9]{1,10}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43}|1\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}"
         r"|apr1\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}|argon2id?\$[\w=,$]{8,60}\$[\w+/]{10,60}\$[\w+/]{20,120})",
     ),
+    ("pbkdf2_sha", r"pbkdf2_sha(?:1|256|512)\$[0-9]{1,9}\$[\w./+-]{1,100}\$[\w./+-]{20,120}={0,2}"),
+    # A secret key of minisign, and what signs messages to telephones.
+    ("RWRTY0Iy", r"RWRTY0Iy[A-Za-z0-9+/]{100,400}={0,2}"),
+    (":APA91b", r"AAAA[\w-]{7}:APA91b[\w-]{100,200}"),
+    # A file of Docker's in base64, as Kubernetes keeps it.
+    ("eyJhdXRocyI6", r"eyJhdXRocyI6[A-Za-z0-9+/]{20,16384}={0,2}"),
     ("/webhookb2/", r"(?<=/webhookb2/)[\w@/-]{60,400}"),
 )
 _BOT = r"\.(?:(?<=[MNO][\w-]{23}\.)|(?<=[MNO][\w-]{25}\.))[\w-]{6}\.[\w-]{27,40}(?![\w-]|\.\w)"

@@ -8,8 +8,10 @@ from ctrlb_agent.redacting.secret_names import BOUND, LOOSE, QUOTED, is_secret
 
 MAX_VALUE_CHARS = 8192
 AFTER_WORDS = ".:!?*_"
-OPENING = re.compile(r"(@?\$?|[rRbBuUfFL]{1,2})(\\{0,15})(\"\"\"|'''|[\"'`])")
-"""What a string may have before it in some language, backslashes, and the quote that begins it."""
+OPENING = re.compile(
+    r"(?:(?:String::from|SecretString::new|Some|Buffer\.from)\()?(@?\$?|[rRbBuUfFL]{1,2})(\\{0,15})(\"\"\"|'''|[\"'`])"
+)
+"""What a string may have around it and before it in some language, backslashes, and the quote that begins it."""
 VALUE = re.compile(r"[^\s\"'`\\,;&|<>(){}\[\]]{1,16384}")
 
 

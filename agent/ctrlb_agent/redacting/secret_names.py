@@ -103,7 +103,7 @@ def _kind_of_word(words: list[str], at: int, is_upper: bool) -> str | None:
     word = words[at]
     if word.endswith(_PASSWORD_ENDS) or (word == "pass" and at > 0) or word == "sshpass":
         return PASSWORD
-    if word.endswith(_TOKEN_ENDS) or words == ["pass"]:
+    if word.endswith(_TOKEN_ENDS) or words in (["pass"], ["pw"]):
         return TOKEN
     if words[at:] == ["auth"] and is_upper and at > 0:
         return AUTH
@@ -127,7 +127,7 @@ _REFERENCE = re.compile(
     r"[\w./-]{1,200}\.(?:json|pem|key|p12|pfx|jks|txt|ya?ml|crt|cer|pub|o)$|id_(?:rsa|dsa|ecdsa|ed25519)$"
 )
 """What stands for a secret that is kept elsewhere: a variable, a template, a path, a file's name."""
-_TEMPLATE = re.compile(r".{0,200}(?:\{[A-Za-z_][\w.\[\]()'\" ]{1,80}\}|\[[^\]]{2,80}\](?:[+*?]|\{[0-9]))")
+_TEMPLATE = re.compile(r".{0,200}(?:\{[A-Za-z_][\w.\[\]()'\" ]{1,80}\}|\{[0-9]?\}|\[[^\]]{2,80}\](?:[+*?]|\{[0-9]))")
 UNQUOTED_REFERENCE = re.compile(
     r"[$@<({\[%]|[A-Z]:(?:\\|/\w)|!(?:Ref|GetAtt|Sub|ImportValue|vault|reference)\b|[*&]\w+$|\.\*"
 )
@@ -135,7 +135,7 @@ _EXAMPLE = re.compile(
     r"(?i)x{3,}|#[0-9a-f]{3,8}$|\([^()]*\)$|[*•·.\-_#?…]+$|.{0,40}(?:\.\.\.|…|\\u202[26])|changeme|"
     r"(?:your|my|the|an?|some|insert|enter|put|replace|add)[-_ ]|"
     r"change[-_](?:me|this)|(?:required|nullable|sometimes)\||\w+:(?:read|write|admin|list|create|update|delete|manage)$|"
-    r"0x[0-9a-f]{40}$|(?:nil|undefined|true|false|yes|on|off|todo|tbd|placeholder|redacted|empty|hidden|masked|n/a)$"
+    r"(?:\\{1,15}[abfnrtv0])+$|\[[A-Za-z]{2,8}\]$|0x[0-9a-f]{40}$|(?:nil|undefined|true|false|yes|on|off|todo|tbd|placeholder|redacted|empty|hidden|masked|n/a)$"
 )
 _NUMBER = re.compile(r"[+-]?[0-9][0-9_,.]*(?:[eE][+-]?[0-9]+|[kKmMsh%]|ms)?$")
 _VERSION = re.compile(r"[\^~<>=v* ]*[0-9]+(?:\.(?:[0-9]+|[x*]))+")
@@ -169,6 +169,7 @@ _SPOKEN = _words(
     never always already same other new old options requires require rather via allows allow needs need lets gets
     takes makes means works fails expects accepts provides specifies because but while so since after before now
     cannot like together along between directly explicitly manually flags switch params
+    ok fail failed done passed skipped
     same-origin include omit bcrypt scrypt argon2 argon2id md5 pbkdf2 scram-sha-256
     """
 )

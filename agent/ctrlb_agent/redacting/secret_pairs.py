@@ -16,9 +16,11 @@ MAX_BETWEEN = 4
 
 _QUOTE = r"(?:\\{0,15}[\"'])?"
 _BLANKS = r"(?:[ \t]|\\{1,15}t){0,60}"
-_NAME = re.compile(
-    rf"(?P<by>ame|[kK]ey){_QUOTE}[ \t]{{0,9}}[:=][ \t]{{0,9}}{_QUOTE}(?P<name>[A-Za-z_/][\w./-]{{2,80}}){_QUOTE}"
+_NAMES = tuple(
+    re.compile(rf"{by}{_QUOTE}[ \t]{{0,9}}[:=][ \t]{{0,9}}{_QUOTE}(?P<name>[A-Za-z_/][\w./-]{{2,80}}){_QUOTE}")
+    for by in ("ame", "ey(?<=[kK]ey)")
 )
+"""`name:` and `key:`, each of which begins with letters that are found fast."""
 _GAP = re.compile(
     r"[ \t]{0,60}[{,]?[ \t]{0,60}(?:\r?\n|\\{1,15}n){1,60}(?:[\w./-]{1,80}[:-][0-9]{1,6}[:-])?"
     rf"{_BLANKS}(?:[0-9]{{1,6}}[\t→:|]|[0-9]{{1,6}}\\{{1,15}}t)?{_BLANKS}[>+-]?{_BLANKS}"
@@ -38,11 +40,18 @@ _MARKED_APART = re.compile(
     r"<(?:name|key)>([\w.:-]{3,80})</(?:name|key)>"
     r"\s{0,60}<(?:value|string)>([^<>\s]{1,500})</"
 )
-_SET = re.compile(r"(?:ENV|setenv)[ \t]{1,9}([A-Za-z]\w{2,60})[ \t]{1,9}([^\s\"'`\\]{1,500})")
-_TWO_PARTS = (("</", _MARKED), ("</", _MARKED_APART), ("ENV ", _SET), ("setenv ", _SET))
+_SET = re.compile(
+    r"(?:ENV|setenv|setx|set(?:[ \t]{1,4}-[gUx]{1,3}){1,3}|onfig set(?:[ \t]{1,4}--[\w-]{1,30}){0,3})"
+    r"[ \t]{1,9}((?://|[A-Za-z_])[\w./:-]{2,100})[ \t]{1,9}\\{0,15}[\"']?([^\s\"'`\\;]{1,500})"
+)
+_TWO_PARTS = (
+    ("</", _MARKED),
+    ("</", _MARKED_APART),
+    *((word, _SET) for word in ("ENV ", "setenv ", "setx ", "set -", "onfig set ")),
+)
 """A text without which the pattern cannot match, and one whose groups are a name and its value."""
 _INSERTED = re.compile(
-    r"(?i:insert[ \t]{1,4}into)[ \t]{1,4}[^\s()]{1,100}[ \t]{0,4}\(([^()]{1,1000})\)\s{0,40}(?i:values)"
+    r"(?:nsert|NSERT)[ \t]{1,4}(?i:into)[ \t]{1,4}[^\s()]{1,100}[ \t]{0,4}\(([^()]{1,1000})\)\s{0,40}(?i:values)"
 )
 _ROW = re.compile(r"(?:\s|\\{1,15}n){0,40},?(?:\s|\\{1,15}n){0,40}\(([^()]{1,4000})\)")
 _CELL = re.compile(r"[ \t]{0,20}(?:\\{0,15}'([^'\\\n]{0,1000})\\{0,15}'|[^',()]{0,200})[ \t]{0,20}(?:,|\Z)")
@@ -54,7 +63,7 @@ def spans_of_marked(text: str) -> list[tuple[int, int]]:
     spans = []
     for word, pattern in _TWO_PARTS:
         for found in pattern.finditer(text) if word in text else ():
-            kind = kind_of(found[1])
+            kind = kind_of(found[1].rpartition(":")[2])
             if kind and is_secret(kind, found[2], BOUND if pattern is _SET else QUOTED):
                 spans.append(found.span(2))
     return spans
@@ -83,7 +92,7 @@ def spans_of_rows(text: str) -> list[tuple[int, int]]:
 def spans_of_pairs(text: str) -> list[tuple[int, int]]:
     """The values of entries that say their name, and then their value."""
     spans = []
-    for found in _NAME.finditer(text):
+    for found in (found for pattern in _NAMES for found in pattern.finditer(text)):
         kind = _kind(text, found)
         start = value_below(text, found.end()) if kind else None
         written = BOUND if found["name"].isupper() else LINE
@@ -110,7 +119,7 @@ def value_below(text: str, at: int) -> int | None:
 
 def _kind(text: str, found: re.Match[str]) -> str | None:
     name = found["name"]
-    if found["by"] == "ame":
+    if text.startswith("ame", found.start()):
         is_of_azure = text.endswith("keyN", 0, found.start()) and name in ("key1", "key2")
         return TOKEN if is_of_azure else kind_of(name)
     return kind_of(name) if name == name.upper() else None
