@@ -28,10 +28,9 @@ LIMITS = {
 @functools.cache
 def patient_agent(**otherwise: float) -> Path:
     """A copy of agent/ with these limits; those named have other values."""
-    copy = Path(tempfile.mkdtemp(prefix="ctrlb-patient-"))
-    atexit.register(shutil.rmtree, copy, ignore_errors=True)
-    for part in ("hooks", "ctrlb_agent"):
-        shutil.copytree(AGENT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
+    folder = tempfile.mkdtemp(prefix="ctrlb-patient-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    copy = Path(shutil.copytree(AGENT, Path(folder) / "agent", ignore=shutil.ignore_patterns("__pycache__")))
     for module, limits in LIMITS.items():
         for name, seconds in limits.items():
             _set(copy / "ctrlb_agent" / module, name, otherwise.get(name, seconds))

@@ -15,7 +15,7 @@ from tests.real_clients.script import Json
 PROJECT = Path(__file__).resolve().parents[2]
 AGENT = PROJECT / "agent"
 INSTALLED = Path(__file__).parent / "node_modules"
-RUN_TIMEOUT_S = 60.0
+RUN_TIMEOUT_S = 300.0
 
 
 class Ended(NamedTuple):

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.real_clients.client import AGENT, INSTALLED, Client, Ended
+from tests.agent.patience import patient_agent
+from tests.real_clients.client import INSTALLED, Client, Ended
 from tests.real_clients.script import Call, Json
 
 PROGRAM = INSTALLED / ".bin" / "codex"
@@ -76,7 +77,7 @@ trust_level = "trusted"
         """Run the installer as the user does."""
         path = f"{self.program.parent}{os.pathsep}{os.environ['PATH']}"
         python = replace(self, program=Path(sys.executable))
-        return python.run("-I", str(AGENT / "install.py"), "--codex", *options, environ={"PATH": path})
+        return python.run("-I", str(patient_agent() / "install.py"), "--codex", *options, environ={"PATH": path})
 
     def prompt(self, text: str, options: Sequence[str] = (), environ: Mapping[str, str] = {}) -> Ended:
         """Run one session, or one more turn of it, with the prompt. Its events say what happened."""

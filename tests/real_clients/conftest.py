@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.agent.patience import patient_agent
 from tests.real_clients import claude_code as claude_program
 from tests.real_clients import codex as codex_program
 from tests.real_clients import model_server, server
 from tests.real_clients.claude_code import ClaudeCode
-from tests.real_clients.client import AGENT, end_what_runs_in, installed_program, new_checkout
+from tests.real_clients.client import end_what_runs_in, installed_program, new_checkout
 from tests.real_clients.codex import Codex
 from tests.real_clients.messages_api import MessagesHandler
 from tests.real_clients.responses_api import ResponsesHandler
@@ -93,7 +94,7 @@ def bare_claude_code(claude: Path, home: Path, checkout: Path, play: Play) -> It
 def claude_code(bare_claude_code: ClaudeCode, ctrlb: Server) -> ClaudeCode:
     """Claude Code with the plugin, for a user who has exported the server's address and key."""
     bare_claude_code.environ.update(ctrlb.environ)
-    return replace(bare_claude_code, plugin=AGENT)
+    return replace(bare_claude_code, plugin=patient_agent())
 
 
 @pytest.fixture

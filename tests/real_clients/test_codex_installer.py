@@ -19,7 +19,7 @@ URL = "http://127.0.0.1:9"
 EVENTS = ["SessionStart", "PreToolUse", "SubagentStart", "Stop", "SubagentStop", "SessionEnd"]
 TRUSTED = f"Codex trusts the hooks: {', '.join(EVENTS)}"
 OTEL = ("--otel", "--otel-endpoint", f"{URL}/_otel/v1/logs", "--otel-header", "Authorization=Basic abc=")
-ANSWER_TIMEOUT_S = 60.0
+ANSWER_TIMEOUT_S = 120.0
 ORIGINAL = """\
 # mine
 model = "gpt-5.5"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nobody import NOBODY
 from tests.real_clients import edits
 from tests.real_clients.claude_code import ClaudeCode, run_subagent
 from tests.real_clients.client import AGENT
@@ -16,9 +17,6 @@ from tests.real_clients.script import Call, Play, Request, Say
 from tests.real_clients.server import Server
 
 HOLDER = "rival-7"
-NOWHERE = "http://127.0.0.1:9"
-"""Nobody listens there."""
-
 CLAUDE_EDITS: dict[str, Callable[[Path], Call]] = {
     "Write": lambda checkout: edits.write(checkout / "app.py", "two\n"),
     "Edit": lambda checkout: edits.edit(checkout / "app.py", "x = 1", "x = 2"),
@@ -158,14 +156,14 @@ def test_in_off_mode_codex_edits_and_its_model_hears_nothing(
 
 
 def test_with_the_server_down_claude_code_edits(claude_code: ClaudeCode, play: Play, run: str) -> None:
-    claude_code.environ["CTRLB_URL"] = NOWHERE
+    claude_code.environ["CTRLB_URL"] = NOBODY
     played(play, claude_code, edits.edit(claude_code.checkout / "app.py", "x = 1", "x = 2"), run)
     assert (claude_code.checkout / "app.py").read_text() == "x = 2\nprint(x)\n"
     assert (claude_code.home / ".ctrlb-agent" / "agent.log").read_text()
 
 
 def test_with_the_server_down_codex_edits(codex_exec: Codex, play: Play, run: str) -> None:
-    codex_exec.environ["CTRLB_URL"] = NOWHERE
+    codex_exec.environ["CTRLB_URL"] = NOBODY
     played(play, codex_exec, edits.direct_patch("notes.txt", "one"), run)
     assert (codex_exec.checkout / "notes.txt").read_text() == "one\n"
     assert (codex_exec.home / ".ctrlb-agent" / "agent.log").read_text()
