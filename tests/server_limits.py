@@ -1,12 +1,16 @@
-"""A server's limits of time, far enough for any machine: it answers 503 where a request takes longer than 5 s.
+"""A server's limits, far enough for any machine.
 
-Tests of the limits themselves set them anew.
+A slow one needs more for a request than the 5 s after which it answers 503. A fast one sends more requests, and more
+bad credentials, in a second than a server takes from one caller. Tests of the limits themselves set them anew.
 """
 
 from ctrlb import claims
 from ctrlb.adapters import oidc_answers, sqlite_database, sqlite_readers
+from ctrlb.domain.rates import Rate
+from ctrlb.edge import limits
 
 LONG_S = 60.0
+MANY = 1_000_000
 
 
 def extend() -> None:
@@ -20,3 +24,5 @@ def extend_by_the_clock() -> None:
     """The same for what a test with a clock of its own looks at: for a process that has a real one."""
     extend()
     claims.CALL_BUDGET_S = claims.LAST_TURN_S = LONG_S
+    limits.DEFAULT_REQUESTS_PER_S = MANY
+    limits.REFUSALS = Rate(per_s=MANY, burst=MANY)

@@ -15,6 +15,7 @@ from ctrlb_agent import state
 from ctrlb_agent.uploading import background, spool, start
 from tests.acceptance.calls import eventually
 from tests.agent.bad_road import BadRoad, Passenger, answer_is_lost, arrives, hangs, is_answered, is_lost
+from tests.agent.patience import patient_agent
 from tests.agent.programs import AGENT, PYTHON, TIMEOUT_S, logged
 from tests.agent.recorded import DATA
 from tests.agent.transcripts import bodies, settings, stored
@@ -225,7 +226,8 @@ def test_a_large_transcript_is_read_in_little_memory(laptop: Laptop, tmp_path: P
             machine.write(machine.say(f"{number} {'y' * 20_000}") + blob)
         told = json.dumps(machine.hook("Stop"))
         bounded = ["sh", "-c", f'ulimit -v {MAX_MEMORY_KB}; exec "$@"', "sh", PYTHON, "-I", "-S", "-c", start.START]
-        subprocess.run([*bounded, str(AGENT), "claude", told], env=machine.environ, timeout=TIMEOUT_S, check=True)
+        command = [*bounded, str(patient_agent()), "claude", told]
+        subprocess.run(command, env=machine.environ, timeout=6 * TIMEOUT_S, check=True)
     assert len(stored(laptop, session)) == LARGE_MB
 
 

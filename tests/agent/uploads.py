@@ -78,4 +78,4 @@ class Machine:
 
     def run(self, event: str, **more: Any) -> None:
         """See that process through."""
-        assert self.start(event, **more).wait(TIMEOUT_S) == 0
+        assert self.start(event, **more).wait(6 * TIMEOUT_S) == 0
