@@ -24,7 +24,7 @@ class Route:
 
 def template_routes(template: Path) -> list[Route]:
     """The HttpApi events of the template's functions, `$default` apart."""
-    resources = yaml.load(template.read_text(), _TemplateLoader)["Resources"]
+    resources = yaml.load(template.read_text("utf-8"), _TemplateLoader)["Resources"]
     return [
         Route(event["Properties"]["Method"].upper(), event["Properties"]["Path"], _module(function))
         for function in resources.values()
