@@ -1,7 +1,6 @@
 """Redaction before upload: every secret goes, the rest stays, JSON stays JSON."""
 
 import json
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -95,13 +94,11 @@ def test_the_corpus_is_as_large_as_was_promised() -> None:
 
 def project_files() -> list[Path]:
     """The project's own text that is no test's: source, documents, locks and recorded sessions."""
-    listed = subprocess.run(["git", "ls-files"], cwd=PROJECT, capture_output=True, text=True, check=True).stdout
-    folders = ("agent/", "shared/", "functions/", "infra/", "docs/", "requirements/", "web/", "tests/data/agent/")
-    return [
-        PROJECT / name
-        for name in listed.splitlines()
-        if (name.startswith(folders) or "/" not in name) and not name.startswith("tests/data/agent/redaction/")
-    ]
+    folders = ("agent", "shared", "functions", "infra", "docs", "requirements", "web", "tests/data/agent")
+    found = [*PROJECT.iterdir(), *(file for folder in folders for file in (PROJECT / folder).rglob("*"))]
+    left_out = {"__pycache__", "node_modules"}
+    corpus = PROJECT / "tests/data/agent/redaction"
+    return [file for file in found if file.is_file() and not left_out & {*file.parts} and corpus not in file.parents]
 
 
 def test_the_projects_own_text_stays_as_it_is() -> None:
