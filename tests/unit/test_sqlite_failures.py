@@ -3,9 +3,9 @@
 import signal
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -158,7 +158,8 @@ def test_a_new_file_that_a_rival_switches_at_the_same_moment_is_opened_all_the_s
     rival = sqlite3.connect(path, isolation_level=None)
     rival.execute("BEGIN IMMEDIATE")
     monkeypatch.setattr(sqlite_database, "BUSY_TIMEOUT_MS", 1)
-    monkeypatch.setattr(time, "sleep", lambda _: rival.execute("ROLLBACK"))
+    # Not time.sleep itself, which threads of other tests are in.
+    monkeypatch.setattr(sqlite_database, "time", SimpleNamespace(sleep=lambda _: rival.execute("ROLLBACK")))
     database = SqliteDatabase(path, SCHEMA)
     rival.close()
     assert database.write(adding(1)) == 1
