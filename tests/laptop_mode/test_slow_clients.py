@@ -14,6 +14,8 @@ from ctrlb.edge.routes import Route, Router
 from tests.acceptance.calls import eventually
 
 PATIENCE_S = 0.5
+LONGER_S = 2.0
+"""Enough for a client on a busy machine to say what it wants."""
 HANDLER = """
 import threading
 
@@ -23,7 +25,7 @@ begun, go_on = threading.Semaphore(0), threading.Event()
 def handler(event, context):
     if event["rawPath"] == "/waits":
         begun.release()
-        go_on.wait(20)
+        go_on.wait(60)
     return {"statusCode": 200, "headers": {}, "body": "x" * (50_000_000 if event["rawPath"] == "/long" else 2)}
 """
 HEAD = b"%s /%s HTTP/1.1\r\nhost: x\r\n"
@@ -37,25 +39,25 @@ class Served:
         router = Router([Route("ANY", f"/{name}", "answer") for name in ("short", "long", "waits")], folder)
         handler, _ = router.find("GET", "/waits")
         module = handler.__globals__
-        self.has_begun: Callable[[], bool] = lambda: module["begun"].acquire(timeout=20)
+        self.has_begun: Callable[[], bool] = lambda: module["begun"].acquire(timeout=60)
         self.go_on: Callable[[], None] = module["go_on"].set
         ready = threading.Event()
         self.server = uvicorn.Server(server_config(LocalApp(router, ready.set)))
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self.server.run, args=([self._listener],))
         self._thread.start()
-        assert ready.wait(20)
+        assert ready.wait(60)
 
     def connected(self, begin: bytes = b"") -> socket.socket:
         """A connection on which so much has been sent."""
-        raw = socket.create_connection(self._listener.getsockname(), timeout=20)
+        raw = socket.create_connection(self._listener.getsockname(), timeout=60)
         raw.sendall(begin)
         return raw
 
     def stop(self) -> None:
         self.go_on()
         self.server.should_exit = True
-        self._thread.join(20)
+        self._thread.join(60)
         self._listener.close()
 
 
@@ -107,7 +109,8 @@ def test_a_client_that_does_not_fetch_its_answer_is_hung_up_on(served: Served) -
         eventually(is_gone)
 
 
-def test_an_answer_may_take_longer_than_a_client_may(served: Served) -> None:
+def test_an_answer_may_take_longer_than_a_client_may(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_protocol, "PATIENCE_S", LONGER_S)
     waits = HEAD % (b"GET", b"waits") + b"connection: close\r\n\r\n"
     with (
         served.connected(waits) as raw,
@@ -115,10 +118,10 @@ def test_an_answer_may_take_longer_than_a_client_may(served: Served) -> None:
     ):
         assert served.has_begun()
         assert served.has_begun()
-        raw.settimeout(3 * PATIENCE_S)
+        raw.settimeout(2 * LONGER_S)
         with pytest.raises(TimeoutError):
             raw.recv(1)
-        raw.settimeout(20)
+        raw.settimeout(60)
         served.go_on()
         assert all_of(raw).startswith(b"HTTP/1.1 200")
         assert pipelined.recv(65_536).startswith(b"HTTP/1.1 200")
@@ -128,6 +131,7 @@ def test_more_requests_than_the_server_takes_in_are_told_to_come_again(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local, "MAX_REQUESTS", 2)
+    monkeypatch.setattr(local_protocol, "PATIENCE_S", 60.0)
     waits = HEAD % (b"GET", b"waits") + b"connection: close\r\n\r\n"
     with served.connected(waits) as first, served.connected(waits) as second:
         assert served.has_begun()
