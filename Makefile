@@ -26,7 +26,7 @@ run: .venv/ready ## Serve everything on this machine: PORT=8321 DATA=.ctrlb
 	@MALLOC_ARENA_MAX=2 exec .venv/bin/python -m ctrlb serve --port "$(PORT)" --data "$(DATA)"
 
 # The tests read UTF-8 whatever the locale is. What they start has the locale as it is.
-test test-slow test-python test-agent test-opensearch test-emulator test-clients e2e: export PYTHONUTF8 = 1
+test test-slow test-python test-agent test-opensearch test-emulator test-clients test-console e2e: export PYTHONUTF8 = 1
 
 test: .venv-dev/ready ## Run the unit, contract and acceptance tests
 	.venv-dev/bin/python -m pytest -m "not slow and not opensearch and not emulator and not clients and not browser"
