@@ -61,6 +61,7 @@ def _serve(options: argparse.Namespace) -> int:
     folder = Path(options.data).resolve()
     os.umask(0o077)  # a folder that was there already may be open to others; what is kept in it is not
     laptop.raise_file_limit()
+    laptop.collect_seldom()
     laptop.open_folder(folder)
     lock = laptop.lock_folder(folder)
     listener = _listen(options.host, options.port)

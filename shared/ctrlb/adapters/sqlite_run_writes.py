@@ -79,7 +79,8 @@ class RunWrites:
         self._connection.executemany(_REMOVE_FAILED_CALL, self._failed_calls(old))
         self._connection.executemany(_ADD_FAILED_CALL, self._failed_calls(new))
         self._merge(activities(new, self._user))
-        told = {row.identity: activities([row], self._user) for row in new}
+        places_of_old = {row.identity for row in old}
+        told = {row.identity: activities([row], self._user) for row in new if row.identity in places_of_old}
         self._take_back([row for row in old if told[row.identity] != activities([row], self._user)])
 
     def _failed_calls(self, rows: Iterable[SessionRow]) -> Iterator[tuple[object, ...]]:
