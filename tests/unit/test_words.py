@@ -15,7 +15,7 @@ from ctrlb.domain import term_places
 from ctrlb.domain.errors import Invalid
 from ctrlb.domain.session_text import searchable_text
 from ctrlb.domain.term_places import find_term
-from ctrlb.domain.words import SCRIPTS_WITHOUT_SPACES, Term, has_term, lower, parse_term, plain, words_of
+from ctrlb.domain.words import SCRIPTS_WITHOUT_SPACES, Term, has_term, lower, parse_term, plain, words_of, words_of_any
 from tests.cpu_time import cpu_s
 
 VECTORS: list[dict[str, Any]] = json.loads(
@@ -24,6 +24,7 @@ VECTORS: list[dict[str, Any]] = json.loads(
 LETTERS = "abAB09zé.+.+ _-,…Σİßя\u0301\n"
 STRAY = "検索エか\u309a\u0e31\u0e48"
 TEXTS = st.lists(st.text(LETTERS + STRAY, max_size=12) | st.just("+" * 60), max_size=4).map("".join)
+CONTROLS = "\x00\x08\t\n\x1b[0m;"
 SCRIPTS = "検索エーกำပြ々、"
 SCRIPT_NAMES = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
@@ -86,6 +87,14 @@ def test_words_are_those_that_the_rule_cuts_letter_by_letter(text: str, start: i
     except Invalid:
         return
     assert has_term(words, term) == naive_hit(text, term)
+
+
+@settings(derandomize=True, max_examples=600, deadline=None)
+@given(text=st.text("ab.+ 1" + CONTROLS) | st.text("aé漢." + CONTROLS))
+@example(text="red\x1b[0m.\x00b")
+def test_a_text_that_is_not_plain_has_the_words_of_the_plain_one(text: str) -> None:
+    found, expected = words_of_any(text), words_of(plain(text))
+    assert [column.split() for column in found] == [column.split() for column in expected]
 
 
 @settings(derandomize=True, max_examples=600, deadline=None)

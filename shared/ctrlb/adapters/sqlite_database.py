@@ -4,7 +4,8 @@ Writes gather: the first that waits commits everything that waits, in one transa
 pay for one flush of the disk and not for 16. Then it wakes each of them, and the next one leads. (If all
 had to pass one lock to learn that they are done, the slowest would wait twice as long.)
 `synchronous=FULL`: what was answered survives a power cut.
-A thread of its own makes the checkpoints, never the path of a request, and ends queries whose time is up.
+A thread of its own makes the checkpoints, never the path of a request, and ends queries whose time is up; another
+makes the writes that nobody waits for.
 """
 
 import sqlite3
@@ -16,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+from ctrlb.adapters.sqlite_behind import WritesBehind
 from ctrlb.adapters.sqlite_readers import Readers
 from ctrlb.domain.errors import Unavailable
 
@@ -100,6 +102,8 @@ class SqliteDatabase:
         self._queue_lock = threading.Lock()
         self._commit_lock = threading.Lock()
         self._closed = threading.Event()
+        self.behind = WritesBehind(self.write)
+        """Takes writes that may come after the answer, or never."""
         try:
             self._writer = self._connect(WRITE_CACHE_KIB)
             _switch_to_wal(self._writer)
@@ -153,6 +157,7 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and close. No call may be under way."""
+        self.behind.close()
         self._closed.set()
         self._attendant.join()
         self._readers.close()

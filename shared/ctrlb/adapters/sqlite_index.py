@@ -29,8 +29,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ctrlb.domain.rows import SessionRow
-from ctrlb.domain.session_text import fold, searchable_text
-from ctrlb.domain.words import Term, has_term, term_of, words_of
+from ctrlb.domain.session_text import fold, searchable_words
+from ctrlb.domain.words import Term, has_term, term_of
 
 TIME_SHIFT = 20
 """A unit of time is 2**20 µs, about a second: the finer, the larger the index, which keeps differences of ids."""
@@ -42,6 +42,8 @@ MAX_PIECES = 8
 """So many pieces of a text are looked up."""
 MAX_PHRASE_WORDS = 16
 """So many words of a term are looked up; of a longer one, the rest is looked for in the rows that have these."""
+MERGED_PAGES = 256
+"""A step of merging: of 4 KiB each, so some 10 ms, for which an upload may have to wait."""
 
 _CREATE = (
     """
@@ -52,10 +54,15 @@ CREATE VIRTUAL TABLE words_{dataset} USING fts5(
 CREATE VIRTUAL TABLE commands_{dataset} USING fts5(
     command, content = '', columnsize = 0, detail = none, tokenize = 'trigram case_sensitive 1'
 )""",
-    # Each upload adds a segment. Merging more of them at once makes uploads faster by a quarter.
-    "INSERT INTO words_{dataset} (words_{dataset}, rank) VALUES ('automerge', 16)",
-    "INSERT INTO words_{dataset} (words_{dataset}, rank) VALUES ('crisismerge', 32)",
 )
+# Each upload adds a segment, in which every search looks. They are merged 16 at once, in steps, behind the uploads; an
+# upload that finds 32 of a size, for the steps were not taken, merges them itself.
+_MERGE_BEHIND = tuple(
+    f"INSERT INTO words_{{dataset}} (words_{{dataset}}, rank) VALUES ('{option}', {value})"
+    for option, value in (("automerge", 0), ("usermerge", 16), ("crisismerge", 32))
+)
+_MERGES_BEHIND = "SELECT 1 FROM words_{dataset}_config WHERE k = 'automerge' AND v = 0"
+_MERGE = f"INSERT INTO words_{{dataset}} (words_{{dataset}}, rank) VALUES ('merge', {MERGED_PAGES})"
 _LAST_IDS = f"""
 SELECT unit.value, (
     SELECT max(id) FROM session_rows WHERE id BETWEEN unit.value << {SLOT_BITS} AND (unit.value + 1 << {SLOT_BITS}) - 1
@@ -158,15 +165,25 @@ class Ids:
 
 def entry_of(row: SessionRow, user: str) -> Entry:
     """What the index keeps of the row of a session of `user`."""
-    words = words_of(searchable_text(row.command, row.body))
+    words = searchable_words(row.command, row.body)
     facets = f"{_facet('session', row.session_id)} {_facet('user', user)} {_facet('tool', row.tool_name)}"
     return Entry(words.runs, words.wholes, facets, command_text(row.command) if row.block_type == "tool_use" else "")
 
 
 def create_index(connection: sqlite3.Connection, dataset: int) -> None:
     """Make the empty index of a new dataset."""
-    for statement in _CREATE:
+    for statement in (*_CREATE, *_MERGE_BEHIND):
         connection.execute(statement.format(dataset=dataset))
+
+
+def merge_segments(connection: sqlite3.Connection, dataset: int) -> bool:
+    """Take a step of merging what many uploads have added to the index. Returns whether there may be more to merge."""
+    if not connection.execute(_MERGES_BEHIND.format(dataset=dataset)).fetchall():  # made by an earlier version
+        for statement in _MERGE_BEHIND:
+            connection.execute(statement.format(dataset=dataset))
+    before = connection.total_changes
+    connection.execute(_MERGE.format(dataset=dataset))
+    return connection.total_changes - before > 1  # FTS5 counts one for a step that found nothing to do
 
 
 def add_entries(connection: sqlite3.Connection, dataset: int, entries: Sequence[tuple[int, Entry]]) -> None:
@@ -201,7 +218,7 @@ def is_long(term: Term) -> bool:
 
 def has_phrase(command: str, body: str, phrase: str) -> bool:
     """For LONG_PHRASE_HITS: whether the row with these texts has a term, of whose words the phrase is made."""
-    return has_term(words_of(searchable_text(command, body)), term_of(phrase.split()))
+    return has_term(searchable_words(command, body), term_of(phrase.split()))
 
 
 def command_text(command: str) -> str:

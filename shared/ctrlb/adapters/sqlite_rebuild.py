@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Callable
 
 from ctrlb.adapters.sqlite_database import SqliteDatabase
-from ctrlb.adapters.sqlite_index import add_entries, create_index, entry_of
+from ctrlb.adapters.sqlite_index import add_entries, create_index, entry_of, merge_segments
 from ctrlb.adapters.sqlite_session_rows import JOINED_ROWS, columns, session_row
 from ctrlb.domain.errors import NotFound
 from ctrlb.domain.rows import Dataset
@@ -52,4 +52,6 @@ def _rebuilt(connection: sqlite3.Connection, dataset: Dataset, tell: Callable[[s
         count += len(batch)
         if count % TELL_EVERY_ROWS == 0:
             tell(f"{count:,} rows read")
+    while merge_segments(connection, number):
+        continue
     return count

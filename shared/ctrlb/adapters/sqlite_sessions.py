@@ -6,6 +6,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from ctrlb.adapters.sqlite_database import SqliteDatabase
 from ctrlb.adapters.sqlite_index import (
@@ -19,6 +20,7 @@ from ctrlb.adapters.sqlite_index import (
     is_long,
     match_of_command,
     match_of_term,
+    merge_segments,
 )
 from ctrlb.adapters.sqlite_search import Search, search_page
 from ctrlb.adapters.sqlite_session_rows import CUT_COLUMNS, JOINED_ROWS, SESSIONS_SCHEMA, cut_session_row
@@ -60,7 +62,8 @@ class SqliteSessions:
         """See SessionStore.write."""
         # Words are cut here, before the file's only writer is taken: others can write meanwhile.
         upload = Upload(dataset, user, rows, written_us)
-        self._database.write(upload.write)
+        number = self._database.write(upload.write)
+        self._database.behind.add(("merge", number), partial(merge_segments, dataset=number))
 
     def owner(self, dataset: Dataset, session_id: str) -> str | None:
         """See SessionStore.owner."""

@@ -81,8 +81,8 @@ class Upload:
         self._written_us = written_us
         self._rows = [self._prepared(row) for row in rows]
 
-    def write(self, connection: sqlite3.Connection) -> None:
-        """Write all rows, or raise SessionTaken. The transaction around it undoes what came before."""
+    def write(self, connection: sqlite3.Connection) -> int:
+        """Write all rows and return the dataset's number, or raise SessionTaken; then the caller undoes all of it."""
         dataset = self._dataset_id(connection)
         names = dict.fromkeys(prepared.row.session_id for prepared in self._rows)
         sessions = {name: self._session(connection, dataset, name) for name in names}
@@ -95,6 +95,7 @@ class Upload:
             [prepared.row for prepared in fresh],
             ((prepared.row.run_id, edit) for prepared in fresh for edit in prepared.edits),
         )
+        return dataset
 
     def _prepared(self, row: SessionRow) -> _Prepared:
         timed = row.ts_us != NO_TIME_US

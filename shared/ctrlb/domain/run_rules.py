@@ -21,7 +21,7 @@ def edits_of(row: SessionRow, user: str) -> list[Edit]:
     Every other row has none. A path is keyed as the edit check keys it, so an edit lines up with the
     claim on its file. What in `paths` is no path is skipped: the row was accepted, it only proves less.
     """
-    if row.block_type != "tool_use" or not row.run_id:
+    if row.block_type != "tool_use" or not row.run_id or not row.paths:
         return []
     edits: dict[str, Edit] = {}
     for path in _paths(row.paths):

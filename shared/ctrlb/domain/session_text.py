@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from ctrlb.domain.rows import SessionRow
 from ctrlb.domain.term_places import find_term
-from ctrlb.domain.words import Term, plain
+from ctrlb.domain.words import Term, Words, plain, words_of_any
 
 MAX_COUNTED = 10_000
 """Hits are counted exactly up to here, and pages reach no further."""
@@ -26,8 +26,12 @@ def searchable_text(command: str, body: str) -> str:
     A JSON body is its decoded keys and values, in order. Terminal escapes are gone, controls are spaces,
     and the text is in NFC.
     """
-    text = _decoded(body)
-    return plain(f"{command}\n{text}" if command else text)
+    return plain(_together(command, body))
+
+
+def searchable_words(command: str, body: str) -> Words:
+    """The words of the `searchable_text`."""
+    return words_of_any(_together(command, body))
 
 
 def fold(command: str) -> str:
@@ -73,6 +77,11 @@ def whole_paths(text: str) -> str:
     return f"{text[:end]}]" if end else "[]"
 
 
+def _together(command: str, body: str) -> str:
+    text = _decoded(body)
+    return f"{command}\n{text}" if command else text
+
+
 def _around(text: str, start: int, end: int, size: int) -> str:
     start -= max(0, size - (end - start)) // 2
     start = max(0, min(start, len(text) - size))
@@ -93,13 +102,17 @@ class _Object(tuple[tuple[str, "Json"], ...]):
     __slots__ = ()
 
 
+_TEXTS = json.JSONDecoder(  # numbers stay as they were written
+    object_pairs_hook=_Object, parse_int=str, parse_float=str, parse_constant=str
+)
+
+
 def _decoded(body: str) -> str:
     """The keys and values of a JSON body, a line each; a body that is not JSON as it is."""
     if body[:1] not in ("{", "[", '"'):
         return body
     try:
-        # Numbers stay as they were written.
-        value = json.loads(body, object_pairs_hook=_Object, parse_int=str, parse_float=str, parse_constant=str)
+        value = _TEXTS.decode(body)
     except (ValueError, RecursionError):  # brackets nested too deep
         return body
     return "\n".join(_strings(value))

@@ -114,6 +114,12 @@ def words_of(text: str) -> Words:
     return Words(runs, wholes if dotted else "")
 
 
+def words_of_any(text: str) -> Words:
+    """The words of a text as `plain` makes it."""
+    # The controls of an ASCII text are in no word anyway.
+    return words_of(text if text.isascii() and "\x1b" not in text else plain(text))
+
+
 def parse_term(text: str) -> Term:
     """The phrase to look for, or Invalid when it has no word of 3 to 50 characters, or a longer one.
 
