@@ -11,6 +11,7 @@ from ctrlb.audit import list_audit_events
 from ctrlb.domain.access import Caller
 from ctrlb.domain.cursors import written_cursor
 from ctrlb.domain.errors import NotFound
+from ctrlb.domain.rows import Audit, Settings
 from ctrlb.ingest import create_ingest_credential, revoke_ingest_credential
 from ctrlb.keys import create_key, revoke_key
 from ctrlb.laptop import owner
@@ -133,6 +134,14 @@ def test_what_the_command_line_changes_is_listed_as_nobodys(stores: Ports) -> No
     }
     assert events["create_key", None]["after"]["user_name"] == "admin"
     assert listed(person, stores, user_name="command line") == []
+
+
+@pytest.mark.parametrize("text", ["admin: Admin", "[1]", "7", "{"])
+def test_what_an_earlier_version_recorded_in_words_is_shown_as_it_was(ada: Caller, stores: Ports, text: str) -> None:
+    audit = Audit("acme", stores.clock.now_us(), "ada", "change_settings", text, '{"a": 1}')
+    stores.identity.change_settings("acme", Settings(), Settings(lease_seconds=60), None, audit)
+    event = listed(ada, stores)[-1]
+    assert (event["before"], event["after"]) == ({"text": text}, {"a": 1})
 
 
 def test_one_persons_changes_are_found_by_name(ada: Caller, stores: Ports, clock: HandClock) -> None:

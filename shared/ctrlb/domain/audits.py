@@ -17,8 +17,14 @@ def audit_of(action: str, caller: Caller, ts_us: int, before: Shown, after: Show
 
 
 def read_shown(text: str) -> dict[str, Any] | None:
-    """What the `before` or `after` of an audit says."""
-    return dict(json.loads(text)) if text else None
+    """What the `before` or `after` of an audit says; `text` for what an earlier version wrote as no JSON object."""
+    if not text:
+        return None
+    try:
+        shown = json.loads(text)
+    except ValueError:
+        shown = None
+    return shown if isinstance(shown, dict) else {"text": text}
 
 
 def _written(shown: Shown) -> str:
