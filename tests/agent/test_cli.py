@@ -113,6 +113,17 @@ def test_status_shows_what_is_held(shell: Shell) -> None:
     assert status.splitlines()[-1].startswith("held     path:src/app.py by b until ")
 
 
+def test_status_needs_no_run(shell: Shell, laptop: Laptop) -> None:
+    environ = environment(shell.home, laptop)
+    told = ctrlb("status", environ=environ, cwd=shell.root)
+    as_json = json.loads(ctrlb("status", "--json", environ=environ, cwd=shell.root).stdout)
+
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.startswith(f"server   {laptop.url}, dataset agent_sessions\nrun      not known: pass --run")
+    assert told.stdout.endswith("enforce  advisory\n")
+    assert (as_json["run_id"], as_json["resources"]) == ("", [])
+
+
 def test_search_finds_what_a_session_said_and_answers_as_grep_does(shell: Shell, laptop: Laptop) -> None:
     row = {"session_id": "s-1", "seq": 3, "block_type": "tool_use", "tool_name": "Bash", "command": "make quokka"}
     with client(laptop, laptop.key) as http:
@@ -187,6 +198,8 @@ def test_without_a_command_the_usage_is_shown(shell: Shell) -> None:
         (["claim", "x", "--rnu", "r"], "unrecognized arguments: --rnu r; did you mean --run?"),
         (["claim", "x", "--agen=a"], "unrecognized arguments: --agen=a; did you mean --agent?"),
         (["release", "x", "--finished"], "unrecognized arguments: --finished\n"),
+        (["backfill", "--jsno"], "unrecognized arguments: --jsno\n"),
+        (["search", "two", "words"], "unrecognized arguments: words; what has spaces needs quotes\n"),
         (["backfill", "--since", "yesterday"], "--since: 'yesterday' is no date: it should be like 2026-11-30"),
     ],
 )

@@ -147,13 +147,14 @@ def test_a_codex_that_asks_another_server_than_its_hooks_is_named(patient: Patie
     [(text, remedy)] = patient.failures()
 
     assert text == f"Codex's tools ask http://127.0.0.1:1/mcp, and its hooks {laptop.url}"
-    assert remedy == f"python3 -I install.py --codex --url {laptop.url} --trust"
+    assert remedy == f"python3 -I {AGENT / 'install.py'} --codex --url {laptop.url} --trust"
 
 
 def test_a_client_without_the_plugin_is_worth_a_note(patient: Patient) -> None:
     patient.install("claude", "#!/bin/sh\necho '[]'\n")
 
-    assert any(text == "Claude Code has no plugin ctrlb-agent" for _, text, _ in patient.findings())
+    [remedy] = [told for _, text, told in patient.findings() if text == "Claude Code has no plugin ctrlb-agent"]
+    assert remedy == f"claude plugin marketplace add {AGENT} && claude plugin install ctrlb-agent@ctrlb"
 
 
 def test_a_client_that_breaks_or_hangs_up_is_no_reason_to_fail(patient: Patient) -> None:

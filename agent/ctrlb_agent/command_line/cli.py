@@ -82,7 +82,9 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     arguments, unknown = whole.parse_known_args(argv)
     if unknown:
         usage = known[arguments.command].format_usage()
-        like = _perhaps(unknown[0].partition("=")[0], re.findall(r"--[a-z-]+", usage))
+        like = "; what has spaces needs quotes"
+        if unknown[0].startswith("-"):
+            like = _perhaps(unknown[0].partition("=")[0], re.findall(r"--[a-z-]+", usage))
         raise WrongUse(usage, f"unrecognized arguments: {' '.join(unknown)}{like}")
     return arguments
 
@@ -93,8 +95,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _perhaps(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, known, 1)
-    return f"; did you mean {near[0]}?" if near else ""
+    by_name = {one.lstrip("-"): one for one in known}  # the dashes that all have make none alike
+    near = difflib.get_close_matches(word.lstrip("-"), by_name, 1)
+    return f"; did you mean {by_name[near[0]]}?" if near else ""
 
 
 def _parsers() -> tuple[Parser, dict[str, Parser]]:
@@ -147,7 +150,7 @@ def _session_commands(known: Any) -> None:
 
 
 def _care_commands(known: Any) -> None:
-    _command(known, commands.status, "the server, the run, and what you hold in it")
+    _command(known, commands.status, "the server, the run, and what is held in it")
     text = "find what keeps the hooks from working, and say what to do"
     one = _command(known, commands.doctor, text, in_run=False, has_dataset=False)
     one.add_argument("--codex-home", metavar="DIR", help="Codex's folder (CODEX_HOME, else ~/.codex)")

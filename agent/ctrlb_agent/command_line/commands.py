@@ -103,7 +103,7 @@ def backfill(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def status(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """0 once the server has answered."""
-    place = acting(arguments, environ, needs_agent=False)
+    place = acting(arguments, environ, needs_run=False, needs_agent=False)
     answer = {
         "url": shown_url(place.settings.url),
         "dataset": place.settings.dataset,
@@ -111,7 +111,7 @@ def status(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
         "agent": place.agent,
         "root": place.root,
         "settings": ask(place.settings, calls.settings()),
-        "resources": _resources(place),
+        "resources": _resources(place) if place.run else [],
     }
     _print(arguments, answer, shown.status)
     return OK

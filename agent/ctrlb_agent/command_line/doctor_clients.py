@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 CLIENT_DEADLINE_S = 20.0
 PLUGIN = "ctrlb-agent"
+HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+"""The folder of ctrlb-agent, in the remedies, which are to be run from wherever `doctor` was."""
+INSTALLER = f"python3 -I {shlex.quote(os.path.join(HERE, 'install.py'))}"
 
 
 def claude(environ: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
@@ -28,7 +32,7 @@ def claude(environ: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
         return
     plugins = [name for name in _names(listed) if _is_ours(name)]
     if not plugins:
-        remedy = "claude plugin marketplace add <this folder> && claude plugin install ctrlb-agent@ctrlb"
+        remedy = f"claude plugin marketplace add {shlex.quote(HERE)} && claude plugin install ctrlb-agent@ctrlb"
         yield Finding("note", "Claude Code has no plugin ctrlb-agent", remedy)
         return
     yield Finding("ok", f"Claude Code has the plugin {plugins[0]}")
@@ -67,14 +71,14 @@ def codex(environ: Mapping[str, str], settings: Settings, codex_home: str | None
 
     installed = codex_config.installed(folder)
     if installed is None:
-        yield Finding("note", "Codex has no hooks of ours", "python3 -I install.py --codex")
+        yield Finding("note", "Codex has no hooks of ours", f"{INSTALLER} --codex")
         return
     yield Finding("ok", f"Codex has the hooks and the server in {folder}")
     if settings.url and installed.mcp_url != f"{settings.url}/mcp":
         yield Finding(
             "fail",
             f"Codex's tools ask {shown_url(installed.mcp_url)}, and its hooks {shown_url(settings.url)}",
-            f"python3 -I install.py --codex --url {shown_url(settings.url)} --trust",
+            f"{INSTALLER} --codex --url {shown_url(settings.url)} --trust",
         )
     if not environ.get("CTRLB_KEY"):
         yield Finding("fail", "CTRLB_KEY is not set, so Codex leaves the server out without a word", "export CTRLB_KEY")
@@ -82,7 +86,7 @@ def codex(environ: Mapping[str, str], settings: Settings, codex_home: str | None
     if untrusted is None:
         yield Finding("note", "Codex could not be asked which hooks it trusts", "look at /hooks in Codex")
     elif untrusted:
-        remedy = "python3 -I install.py --codex --trust, or /hooks in Codex"
+        remedy = f"{INSTALLER} --codex --trust, or /hooks in Codex"
         yield Finding("fail", f"Codex does not run hooks that it does not trust: {', '.join(untrusted)}", remedy)
 
 

@@ -38,7 +38,7 @@ class Refusal(Mistake):
 
 
 class Place(NamedTuple):
-    """Where a command acts: the server, and as which agent of which run."""
+    """Where a command acts: the server, and as which agent of which run. An id that is not known is empty."""
 
     settings: Settings
     run: str
@@ -46,13 +46,15 @@ class Place(NamedTuple):
     root: str
 
 
-def acting(arguments: argparse.Namespace, environ: Mapping[str, str], needs_agent: bool = True) -> Place:
-    """Who the command acts as. Raises Mistake when that is not known."""
+def acting(
+    arguments: argparse.Namespace, environ: Mapping[str, str], needs_run: bool = True, needs_agent: bool = True
+) -> Place:
+    """Who the command acts as. Raises Mistake when what it needs of that is not known."""
     settings = reached(arguments, environ)
     session = acting_as(environ.get("CLAUDE_CODE_SESSION_ID", ""), environ)
     run = arguments.run or (session.run if session else value_of(environ, "CTRLB_RUN"))
     agent = arguments.agent or (session.agent if session else value_of(environ, "CTRLB_AGENT"))
-    if not run:
+    if needs_run and not run:
         raise Mistake("the run is not known: pass --run, or set CTRLB_RUN")
     if needs_agent and not agent:
         raise Mistake("the agent is not known: pass --agent, or set CTRLB_AGENT")

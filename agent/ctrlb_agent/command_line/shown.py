@@ -59,14 +59,16 @@ def search(answer: dict[str, Any]) -> str:
 
 
 def status(answer: dict[str, Any]) -> str:
-    """The server, the run, and every live claim in it."""
+    """The server, the run, and every live claim in it. Of no run nothing is said to be held."""
     lines = [
         f"server   {answer['url']}, dataset {answer['dataset']}",
-        f"run      {answer['run_id']}",
+        f"run      {answer['run_id'] or 'not known: pass --run, or set CTRLB_RUN'}",
         f"agent    {answer['agent'] or 'not known'}",
         f"root     {answer['root']}",
         f"enforce  {answer['settings']['enforce']}",
     ]
+    if not answer["run_id"]:
+        return "\n".join(lines)
     held = [one for one in answer["resources"] if one["state"] == "held"]
     lines += [f"held     {one['key']} by {one['agent']} until {clock(one['lease_until'])}" for one in held]
     return "\n".join(lines if held else [*lines, "held     nothing"])
