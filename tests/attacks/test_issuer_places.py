@@ -1,5 +1,7 @@
 """Where people sign in is what the issuer says, and is told without a look at any store."""
 
+import threading
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -87,6 +89,28 @@ def test_while_the_issuer_is_down_it_is_503_and_what_is_known_holds_for_a_day(
     assert told(doors).status == 200
     clock.move_s(1)
     assert told(doors).status == 503
+
+
+def test_a_head_that_never_ends_keeps_one_thread_waiting_and_not_all(
+    doors: Doors, issuer: LocalIssuer, clock: HandClock
+) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+
+    def without_end(handler: BaseHTTPRequestHandler, path: str) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        asked.set()
+        go_on.wait(timeout=oidc_answers.TIMEOUT_S)
+
+    issuer.answer = without_end
+    first = threading.Thread(target=told, args=(doors,))
+    first.start()
+    assert asked.wait(timeout=60)
+    clock.move_s(oidc_answers.MAX_ASKING_S)
+    assert told(doors).status == 503
+    assert first.is_alive()
+    go_on.set()
+    first.join(timeout=60)
+    assert not first.is_alive()
 
 
 @pytest.mark.parametrize(

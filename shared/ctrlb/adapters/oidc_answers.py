@@ -29,6 +29,8 @@ TIMEOUT_S = 2.0
 """For each of connecting and waiting for a next piece of an answer."""
 FETCH_BUDGET_S = 5.0
 """For an answer as a whole, however slowly its pieces come."""
+MAX_ASKING_S = 2 * FETCH_BUDGET_S
+"""After it nobody waits any longer for the thread that asks, which reads two documents at most."""
 MAX_DOCUMENT_BYTES = 262_144
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _AUTHORITY = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?")
@@ -109,8 +111,7 @@ class Kept(Generic[Content]):
         """
         if (part := self._known(pick, FRESH_S)) is not None:
             return part
-        # Where something is known already, nobody waits for the thread that asks.
-        asks = self._asking.acquire(blocking=self._read is None)
+        asks = self._asking.acquire(timeout=self._patience_s())
         if asks:
             try:
                 if self._may_ask(pick):
@@ -126,6 +127,16 @@ class Kept(Generic[Content]):
     def _known(self, pick: Callable[[Content], Part | None], for_s: float) -> Part | None:
         known = self._read
         return pick(known.content) if known and self._clock.elapsed_s() - known.at_s < for_s else None
+
+    def _patience_s(self) -> float:
+        """How long to wait for a thread that asks: not at all where something is known already, or it is over time.
+
+        The head of an answer may come more slowly than any bound sees. Then one thread waits for it, and not all.
+        """
+        if self._read is not None:
+            return 0
+        asked_s = self._asked_s
+        return MAX_ASKING_S if asked_s is None else max(0, asked_s + MAX_ASKING_S - self._clock.elapsed_s())
 
     def _may_ask(self, pick: Callable[[Content], Part | None]) -> bool:
         if self._asked_s is None:
