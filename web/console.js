@@ -1,10 +1,12 @@
 // The console: runs, settings and keys, by the public HTTP API. No library, and no build step.
 
-import { SignInEnded, call, dropToken, isOfALink, keepToken, token } from "./session.js";
+import { SignInEnded, call, canKeepToken, dropToken, isOfALink, keepToken, token } from "./session.js";
 import { leaveToSignIn, leaveToSignOut, signedIn, takeAnswer } from "./sign-in.js";
 import { forgetUnsaved, isSaved, keepUnsaved, putBackUnsaved } from "./unsaved.js";
 
 const BY_LINK = "Open the sign-in link that the server printed, or run `python -m ctrlb sign-in` for a new one.";
+const NO_STORAGE =
+  "The browser does not let this page keep a sign-in for the tab (its session storage). Allow it for this site, and load the page again.";
 const find = (selector) => document.querySelector(selector);
 
 function say(text, isError = false) {
@@ -94,6 +96,7 @@ async function offerSignIn() {
 }
 
 async function start() {
+  if (!canKeepToken()) return say(NO_STORAGE, true); // and a one-time code is still good
   let name;
   try {
     name = await arrive();

@@ -1,10 +1,22 @@
 // The person's token, in this tab's session storage alone, and the calls to the public HTTP API that carry it.
 
 const TOKEN = "ctrlb-token";
+const PROBE = "ctrlb-probe";
 const OF_A_LINK = "ctrlbs_"; // how a token begins that a sign-in link gave; an issuer's has a form of its own
 
 /** The token is refused: the person has to sign in again. */
 export class SignInEnded extends Error {}
+
+/** Whether the browser lets the page keep a token: it may block the storage, or have none left. */
+export function canKeepToken() {
+  try {
+    sessionStorage.setItem(PROBE, "");
+    sessionStorage.removeItem(PROBE);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 export const token = () => sessionStorage.getItem(TOKEN);
 export const keepToken = (given) => sessionStorage.setItem(TOKEN, given);

@@ -56,7 +56,7 @@ async function exchanged(code, verifier, issuer) {
   const response = await fetch(issuer.token_endpoint, sent).catch(() => {
     throw new Error("The issuer cannot be reached from this page for a token. Sign in again.");
   });
-  const tokens = await response.json().catch(() => ({}));
+  const tokens = (await response.json().catch(() => null)) ?? {};
   if (!response.ok) throw new Error(`The issuer gave no token: ${told(tokens)}. Sign in again.`);
   return tokens.id_token ?? "";
 }
@@ -65,7 +65,7 @@ async function exchanged(code, verifier, issuer) {
 function claimsOf(token) {
   try {
     const payload = atob(token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/"));
-    return JSON.parse(new TextDecoder().decode(Uint8Array.from(payload, (character) => character.charCodeAt(0))));
+    return JSON.parse(new TextDecoder().decode(Uint8Array.from(payload, (character) => character.charCodeAt(0)))) ?? {};
   } catch {
     throw new Error("The issuer sent no ID token. Sign in again, or ask whoever registered this console with it.");
   }

@@ -114,6 +114,16 @@ def test_an_answer_that_comes_again_is_refused_here_and_its_code_there(console: 
     assert console.token is None
 
 
+@pytest.mark.parametrize("answer", [None, [], {"id_token": None}, {"id_token": "a.bnVsbA.c"}])
+def test_an_answer_without_a_token_is_told_in_words(
+    console: Console, issuer: LocalIssuer, answer: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(issuer.flow, "exchange", lambda sent: (200, answer))
+    sign_in(console)
+    console.says("Sign in again")
+    assert console.token is None
+
+
 @pytest.mark.parametrize("nonce", ["another", None])
 def test_a_token_of_another_sign_in_is_not_kept(console: Console, issuer: LocalIssuer, nonce: str | None) -> None:
     issuer.flow.claims = {"nonce": nonce}

@@ -112,3 +112,27 @@ def test_what_was_entered_outlives_the_session(console: Console, link: str, stor
     console.says("What you had entered is here again. It is not saved yet.")
     expect(console.page.get_by_label("Wait of a claim, milliseconds")).to_have_value("77")
     expect(console.page.get_by_label("Name")).to_have_value("entered even later")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "Object.defineProperty(window, 'sessionStorage', {get() { throw new DOMException('denied', 'SecurityError') }})",
+        "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError') }",
+    ],
+    ids=["blocked", "full"],
+)
+def test_where_no_token_can_be_kept_the_page_says_so_and_the_code_stays_good(
+    browser: Browser, console: Console, link: str, change: str
+) -> None:
+    context = browser.new_context()
+    try:
+        context.add_init_script(change)
+        barred = Console(context.new_page(), console.url)
+        barred.page.on("pageerror", lambda error: console.faults.append(str(error)))
+        barred.open(link)
+        barred.says("The browser does not let this page keep a sign-in")
+    finally:
+        context.close()
+    console.open(link)
+    console.is_signed_in()
