@@ -117,7 +117,7 @@ def test_what_was_entered_outlives_the_session(console: Console, link: str, stor
 @pytest.mark.parametrize(
     "change",
     [
-        "Object.defineProperty(window, 'sessionStorage', {get() { throw new DOMException('denied', 'SecurityError') }})",
+        "Object.defineProperty(window, 'sessionStorage', {get() { throw new DOMException('no', 'SecurityError') }})",
         "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError') }",
     ],
     ids=["blocked", "full"],
