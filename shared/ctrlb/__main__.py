@@ -16,12 +16,12 @@ from pydantic import ValidationError
 
 from ctrlb import __version__, laptop
 from ctrlb.domain.access import Caller
-from ctrlb.domain.errors import CtrlbError
+from ctrlb.domain.errors import CtrlbError, NotFound
 from ctrlb.domain.rows import Dataset
 from ctrlb.keys import create_key, list_keys, revoke_key
 from ctrlb.models import CreateKeyRequest, ListKeysRequest, RevokeKeyRequest
 from ctrlb.models.faults import first_fault
-from ctrlb.ports import MAX_LIVE_KEYS, Ports
+from ctrlb.ports import Ports
 from ctrlb.wiring import (
     DATA_FOLDER,
     deployed,
@@ -75,7 +75,7 @@ def _serve(options: argparse.Namespace) -> int:
         routes.template_routes(PROJECT / "template.yaml") + routes.laptop_routes(), PROJECT / "functions"
     )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # `kill` stops it as Ctrl-C does
-    greeting = _greeting(url, key, folder, stores)
+    greeting = laptop.greeting(url, key, folder, stores)
     ended = local.serve(listener, router, lambda: print(greeting, flush=True))
     print("\nctrlb: stopped; everything is kept in", folder, flush=True)
     lock.close()
@@ -99,36 +99,25 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _greeting(url: str, key: str | None, folder: Path, stores: Ports) -> str:
-    for_scripts = f"CTRLB_URL and CTRLB_KEY are in {folder / laptop.ENV_FILE}"
-    if key is None:
-        for_scripts = (
-            f"there is no key, since {laptop.FIRST_USER} has {MAX_LIVE_KEYS} and may have no more: end one that is not "
-            "used, in the console or with `keys list` and `keys revoke`, and start again"
-        )
-    return f"""ctrlb {__version__} is ready at {url}
-
-Sign in, once, within ten minutes:
-  {laptop.sign_in_link(url, stores)}
-
-Connect your agents with the plugin and the installer in agent/, or Claude Code with the tools alone:
-  claude mcp add --transport http ctrlb "{url}/mcp" --header "Authorization: Bearer {key or "<your key>"}"
-
-For scripts: {for_scripts}
-The log is in {folder / "ctrlb.log"}. Ctrl-C stops; everything is kept in {folder}."""
-
-
 def _create_workspace(options: argparse.Namespace) -> int:
     if options.table is None:
         with _stores(options) as stores:
-            _print_key(options, admin_of(options.name, options.admin, stores), stores)
+            _print_first_key(options, stores)
         return 0
     stores = deployed(options.table)
     try:
-        _print_key(options, admin_of(options.name, options.admin, stores), stores)
+        _print_first_key(options, stores)
     except RuntimeError as fault:  # no table of this name, region or credentials, or no leave
         raise laptop.FolderFault(f"the table {options.table} cannot be used: {fault}") from fault
     return 0
+
+
+def _print_first_key(options: argparse.Namespace, stores: Ports) -> None:
+    """Make the Admin, if they are not there, and a key of theirs. Tells when the workspace has other people."""
+    caller = admin_of(options.name, options.admin, stores)
+    if any(member.user != options.admin for member in stores.identity.members(options.name)):
+        _tell(f"there is a workspace {options.name} already; {options.admin} is an Admin of it beside its other people")
+    _print_key(options, caller, stores)
 
 
 def _create_key(options: argparse.Namespace) -> int:
@@ -155,7 +144,10 @@ def _list_keys(options: argparse.Namespace) -> int:
 
 def _revoke_key(options: argparse.Namespace) -> int:
     with _stores(options) as stores:
-        done = revoke_key(RevokeKeyRequest(key_id=options.key_id), laptop.owner(stores), stores)
+        try:
+            done = revoke_key(RevokeKeyRequest(key_id=options.key_id), laptop.owner(stores), stores)
+        except NotFound:
+            raise laptop.FolderFault(f"you have no key {options.key_id}; `keys list` lists yours") from None
     print(f"key {done.key_id} is refused from now on")
     return 0
 
@@ -201,10 +193,9 @@ def _folder(options: argparse.Namespace) -> Path:
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= 65_535:
-        raise argparse.ArgumentTypeError("a port is from 0 to 65535")
-    return port
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {text}")
+    return int(text)
 
 
 def _day(us: int | None) -> str:
@@ -221,7 +212,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_keys(commands.add_parser("keys", help="make, list and revoke keys"))
     _add_index(commands.add_parser("index", help="look after the search index"))
     _add_sign_in(commands.add_parser("sign-in", help="print a new one-time sign-in link"))
-    _add_workspace(commands.add_parser("workspace", help="make a workspace, of the folder or of a deployment in AWS"))
+    _add_workspace(commands.add_parser("workspace", help="make a workspace in the folder, or in a deployment in AWS"))
     return parser
 
 

@@ -40,6 +40,8 @@ STATUSES: dict[type[errors.CtrlbError], int] = {
 
 MISSPELT = 0.8
 """From which likeness to a known field on (difflib's ratio) an unknown one is taken for it: `finish` for `finished`."""
+MIN_BEGINNING = 4
+"""From how many letters on a field's first words alone are taken for it."""
 MAX_NAME_LOOKED_AT = 40
 MAX_NAMES_LOOKED_AT = 20
 BUG = "something went wrong on our side; it has been logged under the request id"
@@ -145,8 +147,15 @@ def _refuse_misspelt(operation: Operation, values: dict[str, Any]) -> None:
 
     left_out = known - values.keys()
     for name in unknown[:MAX_NAMES_LOOKED_AT]:
-        if meant := get_close_matches(name, left_out, n=1, cutoff=MISSPELT):
+        begun = [field for field in left_out if _begins(name, field)]
+        if meant := begun if len(begun) == 1 else get_close_matches(name, left_out, n=1, cutoff=MISSPELT):
             raise errors.Invalid(f"{name}: there is no such field; {meant[0]} is meant")
+
+
+def _begins(name: str, field: str) -> bool:
+    """Whether the name is the field's first word or words: `expires` of `expires_days`, `lease` of `leaseSeconds`."""
+    rest = field.removeprefix(name)
+    return len(name) >= MIN_BEGINNING and rest != field and (rest.startswith("_") or rest[:1].isupper())
 
 
 def refuse(error: Exception, caller: Caller | None = None) -> Answered:

@@ -5,15 +5,17 @@ import gc
 import os
 import resource
 import shlex
+import sys
 from pathlib import Path
 from typing import TextIO
 
+from ctrlb import __version__
 from ctrlb.domain.access import Caller
 from ctrlb.domain.errors import CtrlbError, Invalid, NotFound
 from ctrlb.edge.identity import identify
 from ctrlb.keys import create_key
 from ctrlb.models import CreateKeyRequest
-from ctrlb.ports import Ports
+from ctrlb.ports import MAX_LIVE_KEYS, Ports
 from ctrlb.sign_in import new_code
 from ctrlb.workspaces import admin_of
 
@@ -105,6 +107,29 @@ def sign_in_link(url: str, ports: Ports, workspace: str = WORKSPACE, user: str =
     if member is None or not member.active:
         raise NotFound(f"there is no active person {user} in the workspace {workspace}")
     return f"{url}/console/#code={new_code(workspace, user, ports)}"
+
+
+def greeting(url: str, key: str | None, folder: Path, ports: Ports) -> str:
+    """What the server prints once it serves: where, how a person and agents get in, and where things are kept."""
+    for_scripts = f"CTRLB_URL and CTRLB_KEY are in {folder / ENV_FILE}"
+    if key is None:
+        for_scripts = (
+            f"there is no key, since {FIRST_USER} has {MAX_LIVE_KEYS} and may have no more: end one that is not "
+            "used, in the console or with `keys list` and `keys revoke`, and start again"
+        )
+    new_link = f"{shlex.quote(sys.executable)} -m ctrlb sign-in --data {shlex.quote(str(folder))}"
+    return f"""ctrlb {__version__} is ready at {url}
+
+Sign in, once, within ten minutes:
+  {sign_in_link(url, ports)}
+For another link:
+  {new_link}
+
+Connect your agents with the plugin and the installer in agent/, or Claude Code with the tools alone:
+  claude mcp add --transport http ctrlb "{url}/mcp" --header "Authorization: Bearer {key or "<your key>"}"
+
+For scripts: {for_scripts}
+The log is in {folder / "ctrlb.log"}. Ctrl-C stops; everything is kept in {folder}."""
 
 
 def variables(folder: Path) -> dict[str, str]:

@@ -132,7 +132,9 @@ def test_the_command_line_makes_lists_and_revokes_keys_beside_the_server(laptop:
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [
-        (["keys", "revoke", "AAAAAAAAAAAA"], 1, "you have no key AAAAAAAAAAAA"),
+        (["keys", "revoke", "AAAAAAAAAAAA"], 1, "you have no key AAAAAAAAAAAA; `keys list` lists yours"),
+        (["serve", "--port", "abc"], 2, "argument --port: a port is a number from 0 to 65535, not abc"),
+        (["serve", "--port", "65536"], 2, "argument --port: a port is a number from 0 to 65535, not 65536"),
         (["keys", "create", "--name", "k", "--expires-days", "7"], 2, "--expires-days"),
         (["keys", "create"], 2, "--name"),
         (["keys", "forget"], 2, "forget"),

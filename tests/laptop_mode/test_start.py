@@ -34,6 +34,7 @@ def failing_start(folder: Path, port: int = 0) -> str:
 def test_it_prints_its_address_a_sign_in_link_and_how_to_add_it_to_claude_code(laptop: Laptop) -> None:
     assert f"ready at {laptop.url}\n" in laptop.greeting
     assert f"  {laptop.url}/console/#code={laptop.sign_in_code}\n" in laptop.greeting
+    assert f" -m ctrlb sign-in --data {laptop.folder}\n" in laptop.greeting
     command = f'claude mcp add --transport http ctrlb "{laptop.url}/mcp" --header "Authorization: Bearer {laptop.key}"'
     assert f"  {command}\n" in laptop.greeting
     assert str(laptop.folder / "ctrlb.env") in laptop.greeting

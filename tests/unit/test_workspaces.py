@@ -80,6 +80,17 @@ def test_the_command_makes_further_workspaces_of_a_folder(tmp_path: Path, capsys
     assert (caller.workspace, caller.user, caller.may("members.manage")) == ("acme", "ada", True)
 
 
+def test_who_comes_to_a_workspace_that_has_people_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / ENV_FILE).touch()
+    create = ["workspace", "create", "--data", str(tmp_path), "--name", "acme", "--admin"]
+    note = "ctrlb: there is a workspace acme already; eve is an Admin of it beside its other people\n"
+    for _ in range(2):
+        assert main([*create, "ada"]) == 0
+        assert "already" not in capsys.readouterr().err
+    assert main([*create, "eve"]) == 0
+    assert capsys.readouterr().err.startswith(note)
+
+
 def test_people_of_further_workspaces_sign_in_by_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / ENV_FILE).touch()
     main(["workspace", "create", "--data", str(tmp_path), "--name", "acme", "--admin", "ada"])

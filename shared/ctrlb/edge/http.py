@@ -161,6 +161,8 @@ def _json_fields(operation: Operation, body: bytes) -> tuple[dict[str, Any], str
     reader has refused, so that the refusal can name the field.
     """
     fault = ""
+    if not body:
+        raise Invalid("the body is not JSON: it is empty")
     try:
         content = from_json(body, allow_inf_nan=False)
     except ValueError as error:
