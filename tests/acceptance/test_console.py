@@ -10,7 +10,12 @@ from tests.acceptance.calls import refusal
 from tests.acceptance.conftest import Deployment
 
 SCRIPTS = ("console.js", "session.js", "sign-in.js", "unsaved.js")
-FILES = [("", "text/html"), ("console.css", "text/css"), *((name, "text/javascript") for name in SCRIPTS)]
+FILES = [
+    ("", "text/html"),
+    ("console.css", "text/css"),
+    ("icon.svg", "image/svg+xml"),
+    *((name, "text/javascript") for name in SCRIPTS),
+]
 
 
 @pytest.fixture

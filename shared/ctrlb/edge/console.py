@@ -18,6 +18,7 @@ _PAGE = "index.html"
 _TYPES = {
     _PAGE: "text/html; charset=utf-8",
     "console.css": "text/css; charset=utf-8",
+    "icon.svg": "image/svg+xml; charset=utf-8",
     **dict.fromkeys(("console.js", "session.js", "sign-in.js", "unsaved.js"), "text/javascript; charset=utf-8"),
 }
 _HEADERS = {
