@@ -99,6 +99,20 @@ def test_a_client_that_does_not_go_on_is_hung_up_on(served: Served, begin: bytes
     assert b"HTTP/1.1 4" not in received
 
 
+def test_a_client_that_is_refused_before_its_body_is_whole_is_hung_up_on_like_others(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "MAX_REQUESTS", 0)
+    with served.connected(HEAD % (b"POST", b"short") + b"content-length: 9\r\n\r\nhalf") as raw:
+        assert raw.recv(65_536).startswith(b"HTTP/1.1 503")
+        raw.sendall(b" more")
+
+        def is_gone() -> None:
+            assert not served.server.server_state.connections
+
+        eventually(is_gone)
+
+
 def test_a_client_that_does_not_fetch_its_answer_is_hung_up_on(served: Served) -> None:
     with served.connected(HEAD % (b"GET", b"long") + b"\r\n"):
 

@@ -56,9 +56,12 @@ class LocalProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """The request is there, and to be answered."""
-        self._stop_awaiting()
+        """The request is there, and to be answered, unless it was refused before it was whole."""
         super().on_message_complete()
+        if self._is_answering():
+            self._stop_awaiting()
+        else:
+            self._await_client()
 
     def on_response_complete(self) -> None:
         """The answer is written; the client is to fetch it, and may send the next request."""
