@@ -17,13 +17,15 @@ def get_settings(request: GetSettingsRequest, caller: Caller, ports: Ports) -> S
 
 
 def change_settings(request: ChangeSettingsRequest, caller: Caller, ports: Ports) -> SettingsAnswer:
-    """Change what the request names and record who changed what. Later claims go by the new lease."""
+    """Change what the request names and record who changed what, if anything. Later claims go by the new lease."""
 
     def once(decision: Decision) -> SettingsAnswer:
         before = ports.identity.settings(caller.workspace)
         after = dataclasses.replace(before, **request.model_dump(exclude_unset=True))
         if after.sessions_dataset != before.sessions_dataset:
             _check_reads(decision, after.sessions_dataset)
+        if after == before:
+            return _answer(before)  # nothing changed, so there is nothing to record
         was, now = (_answer(each).model_dump(by_alias=True) for each in (before, after))
         audit = audit_of("change_settings", caller, ports.clock.now_us(), was, now)
         ports.identity.change_settings(caller.workspace, before, after, decision.grounds, audit)

@@ -43,6 +43,18 @@ def test_two_people_change_different_settings_at_once_and_both_changes_stay(stor
     assert stores.identity.settings("acme") == Settings(enforce="enforce", lease_seconds=60)
 
 
+@pytest.mark.parametrize("nothing", [ChangeSettingsRequest(), ChangeSettingsRequest(leaseSeconds=600)])
+def test_what_changes_nothing_is_no_event(stores: Ports, nothing: ChangeSettingsRequest) -> None:
+    add_member(stores, "ann", "Admin")
+    ann = caller_named("ann", "Admin")
+    change_settings(ChangeSettingsRequest(enforce="enforce"), ann, stores)
+    events = stores.identity.audits("acme", None, 10, None)
+
+    assert change_settings(nothing, ann, stores).enforce == "enforce"
+    assert stores.identity.audits("acme", None, 10, None) == events
+    assert events[0].action == "change_settings"
+
+
 @pytest.mark.parametrize(
     ("permissions", "grants", "expected"),
     [
