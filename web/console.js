@@ -1,6 +1,6 @@
 // The console: runs, settings and keys, by the public HTTP API. No library, and no build step.
 
-import { SignInEnded, call, canKeepToken, dropToken, isOfALink, keepToken, token } from "./session.js";
+import { SignInEnded, call, canKeepToken, dropToken, isOfALink, keepToken, signedInAs, token } from "./session.js";
 import { leaveToSignIn, leaveToSignOut, signedIn, takeAnswer } from "./sign-in.js";
 import { forgetUnsaved, isSaved, keepUnsaved, putBackUnsaved } from "./unsaved.js";
 
@@ -116,10 +116,11 @@ async function arrive() {
   if (code || answer) dropToken(); // whoever comes anew is nobody until they are let in
   if (code) {
     history.replaceState(null, "", location.pathname); // a used code is of no use in the history
-    keepToken((await call("POST", "/ai/sign-in", { code })).token);
+    const opened = await call("POST", "/ai/sign-in", { code });
+    keepToken(opened.token, opened.user_name);
   } else if (answer) {
     const arrived = await signedIn(answer, await call("GET", "/ai/sign-in"));
-    keepToken(arrived.token);
+    keepToken(arrived.token, arrived.name);
     return arrived.name;
   }
 }
@@ -135,7 +136,7 @@ async function show() {
   showSettings(settings);
   await Promise.all([showRuns(settings.sessionsDataset), showKeys()]);
   find("main").hidden = false;
-  find("#who").textContent = `Signed in. Sessions go to ${settings.sessionsDataset}.`;
+  find("#who").textContent = `Signed in as ${signedInAs() ?? "before"}. Sessions go to ${settings.sessionsDataset}.`;
   if (putBackUnsaved()) say("What you had entered is here again. It is not saved yet.");
 }
 

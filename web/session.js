@@ -1,6 +1,7 @@
 // The person's token, in this tab's session storage alone, and the calls to the public HTTP API that carry it.
 
 const TOKEN = "ctrlb-token";
+const NAME = "ctrlb-name";
 const PROBE = "ctrlb-probe";
 const OF_A_LINK = "ctrlbs_"; // how a token begins that a sign-in link gave; an issuer's has a form of its own
 
@@ -19,9 +20,19 @@ export function canKeepToken() {
 }
 
 export const token = () => sessionStorage.getItem(TOKEN);
-export const keepToken = (given) => sessionStorage.setItem(TOKEN, given);
-export const dropToken = () => sessionStorage.removeItem(TOKEN);
+export const signedInAs = () => sessionStorage.getItem(NAME);
 export const isOfALink = () => token()?.startsWith(OF_A_LINK) ?? false;
+
+/** Keep the token, and whose it is: a link that somebody else sent signs in as whom they chose, which is to be seen. */
+export function keepToken(given, name) {
+  sessionStorage.setItem(NAME, name);
+  sessionStorage.setItem(TOKEN, given);
+}
+
+export function dropToken() {
+  sessionStorage.removeItem(TOKEN);
+  sessionStorage.removeItem(NAME);
+}
 
 /** The answer of an operation. Throws SignInEnded, and an Error with what the API says is wrong. */
 export async function call(method, path, fields) {

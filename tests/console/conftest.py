@@ -39,9 +39,9 @@ class Console:
         """Wait until the page tells its person so."""
         expect(self.page.locator("#message")).to_contain_text(text)
 
-    def is_signed_in(self) -> None:
-        """Wait until it shows what only people see."""
-        expect(self.page.locator("#who")).to_contain_text("Signed in.")
+    def is_signed_in(self, name: str = "") -> None:
+        """Wait until it shows what only people see, and who they are."""
+        expect(self.page.locator("#who")).to_contain_text(f"Signed in as {name}")
         expect(self.page.locator("main")).to_be_visible()
 
     @property

@@ -36,6 +36,15 @@ def test_a_link_signs_in_once_and_leaves_no_code_in_the_address(console: Console
     assert console.token is None
 
 
+def test_a_link_that_somebody_sent_shows_whom_it_signs_in(console: Console, link: str, stores: Ports) -> None:
+    console.open(link)
+    console.is_signed_in(f"{FIRST_USER}. ")
+    console.open(f"#code={new_code(WORKSPACE, 'ada@example.com', stores)}")
+    console.is_signed_in("ada@example.com. ")
+    console.page.reload()
+    console.is_signed_in("ada@example.com. ")
+
+
 def test_without_an_issuer_the_page_says_where_a_link_is(browser: Browser, tmp_path: Path) -> None:
     laptop, context = Laptop(tmp_path / "alone"), browser.new_context()
     try:
