@@ -131,6 +131,24 @@ def test_a_long_text_that_was_made_to_be_slow_is_not(unit: str) -> None:
     assert time.process_time() - started_s < cpu_s(SLOW_LIMIT_S)
 
 
+@pytest.mark.parametrize("newline", ["\n", "\\n"])
+def test_a_manifest_with_a_long_gap_in_a_value_is_not_slow(newline: str) -> None:
+    text = newline.join(["kind: Secret", "data:", f"  a: x{' ' * 60_000}y", "---", ""]) * 3
+
+    started_s = time.process_time()
+    redacted = redact(text)
+
+    assert time.process_time() - started_s < cpu_s(SLOW_LIMIT_S)
+    assert redacted == newline.join(["kind: Secret", "data:", f"  a: {REDACTED}", "---", ""]) * 3
+
+
+@pytest.mark.parametrize("quote", ["", '"', "'"])
+def test_a_long_value_of_a_manifest_is_replaced_whole(quote: str) -> None:
+    text = f"kind: Secret\ndata:\n  release: {quote}{'SDRzSUFBQUF' * 9_000}{quote}\n"
+
+    assert redact(text) == f"kind: Secret\ndata:\n  release: {quote}{REDACTED}{quote}\n"
+
+
 def test_a_megabyte_of_base64_stays_as_it_is() -> None:
     text = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ" * 23_000
 

@@ -170,7 +170,7 @@ class _Reader:
         if first == "{":
             return self._inline_table(at + 1, depth)
         match = _SCALAR.match(self.text, at)
-        value = None if match is None else _scalar(match.group())
+        value = None if match is None else _scalar_or_none(match.group())
         if match is None or value is None:
             raise self._broken(at, "this is no value")
         return value, match.end()
@@ -208,6 +208,13 @@ class _Reader:
             at = self._skip(_BETWEEN_VALUES, at)
             if not self.text.startswith("}", at):
                 at = self._after(",", at)
+
+
+def _scalar_or_none(text: str) -> object | None:
+    try:
+        return _scalar(text)
+    except ValueError:  # no digits of that base, or more of them than Python reads
+        return None
 
 
 def _scalar(text: str) -> object | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_MANIFEST_CHARS = 65536
-"""So far before and behind its kind, a manifest is looked at."""
+"""So far before and behind its kind, a manifest is looked at; and to the end of the line there."""
 
 _SIGN = re.compile(
     r"kind(?P<json>\\{0,15}\")?[ \t]{0,4}:[ \t]{0,4}\\{0,15}[\"']?Secret(?![\w-])|apiVersion: v1(?=[\s\\])"
@@ -30,15 +30,13 @@ _NUMBERED = re.compile(
 _NEW_LINE = re.compile(r"\r?\n")
 _ESCAPED_NEW_LINE = re.compile(r"(?:\\{1,15}r)?\\{1,15}n|\r?\n")
 _ENTRY = re.compile(r"(?P<quote>[\"']?)(?P<key>[\w./-]{1,253})(?P=quote):(?:[ \t]{1,40}|(?=\\)|\Z)")
-_VALUE = re.compile(
-    r"\\{0,15}\"([^\"\\]{1,16384})|\\{0,15}'([^'\\]{1,16384})|([^\"'\\\s][^\"\\\r]{0,16383}?)(?=[\"\s\\]*\Z|[\"\\])"
-)
+_VALUE = re.compile(r"\\{0,15}\"([^\"\\]+)|\\{0,15}'([^'\\]+)|([^\"'\\\s][^\"\\\r]*)")
 _NO_VALUE = re.compile(r"[|>][+-]?[0-9]?\Z|\{\}\Z|null\Z")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}\Z")
 _JSON_DATA = re.compile(r"\"(?:data|stringData)\\{0,15}\"[ \t]{0,4}:[ \t]{0,4}\{")
 _JSON_MEMBER = re.compile(
     r"(?:\s|\\{1,15}[nrt]|,){0,60}\\{0,15}\"[\w.-]{1,253}\\{0,15}\"[ \t]{0,4}:[ \t]{0,4}\\{0,15}\""
-    r"([^\"\\]{0,16384})\\{0,15}\""
+    r"([^\"\\]*)\\{0,15}\""
 )
 
 
@@ -154,12 +152,20 @@ class _Manifest:
         self._lines.reverse()
 
     def _add_behind(self, head: int, stop: int) -> int:
+        end = stop
         for start, end in self._line_spans(head, stop):
+            if end == stop:
+                end = self._line_end(stop)
             line = self._line(start, end)
             if start > head and (self._is_bound(line) or self._begins_next(line)):
                 return start
             self._lines.append(line)
-        return stop
+        return end
+
+    def _line_end(self, at: int) -> int:
+        """Where the line ends that goes on at this place: half a value is not to stay."""
+        end = (_ESCAPED_NEW_LINE if self._is_escaped else _NEW_LINE).search(self._text, at)
+        return end.start() if end else len(self._text)
 
     def _is_bound(self, line: _Line) -> bool:
         return bool(line.content) and (line.indent < self._column or line.content.startswith("---"))
@@ -185,8 +191,9 @@ class _Manifest:
                 at = entry.end() if entry and line.indent <= entries else 0
                 value = _VALUE.match(line.content, at)
                 first, last = value.span(value.lastindex or 0) if value else (0, 0)
-                if _is_value(line.content[first:last]):
-                    spans.append((line.at + first, line.at + last))
+                content = line.content[first:last].rstrip()
+                if _is_value(content):
+                    spans.append((line.at + first, line.at + first + len(content)))
         if kind.startswith("Secret"):
             return spans
         return spans if not kind and spans and not is_first and self._are_base64(spans) else []
