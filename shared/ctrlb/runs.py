@@ -1,14 +1,22 @@
 """What the Runs page shows: the list of runs, and one run with what the detectors find in it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import nlargest
 from operator import attrgetter
 
 from ctrlb.domain.access import Caller
+from ctrlb.domain.claim_detectors import (
+    accountable_edits,
+    contentions,
+    edits_against_claims,
+    edits_without_claims,
+    expired_holds,
+    hold_times,
+)
 from ctrlb.domain.cursors import read_cursor, written_cursor
 from ctrlb.domain.detectors import Finding, duplicate_edits, silent_agents
 from ctrlb.domain.errors import NotFound
-from ctrlb.domain.rows import AgentActivity, ClaimRow, Dataset, Run, RunSummary
+from ctrlb.domain.rows import AgentActivity, ClaimRow, Dataset, Edit, Event, Run, RunSummary
 from ctrlb.domain.run_rules import is_live, is_silent, resource_state
 from ctrlb.models import (
     DetectorFinding,
@@ -70,9 +78,12 @@ def get_run(request: GetRunRequest, caller: Caller, ports: Ports) -> GetRunAnswe
     resources, resources_total = ports.runs.resources(run, RUN_RESOURCES)
     silent_after_us = caller.settings.silent_after_seconds * 1_000_000
     live = status == "live"
+    edits = ports.runs.edits(run, RUN_EDITS)
+    events = ports.relay.newest(run, RUN_EVENTS)  # read after the edits, so no claim that was before one is missing
     findings = [
-        *duplicate_edits(ports.runs.edits(run, RUN_EDITS)),
+        *duplicate_edits(edits),
         *silent_agents(shown, now_us, silent_after_us, live),
+        *_findings_on_claims(edits, events, now_us),
     ]
     return GetRunAnswer(
         run_id=request.run_id,
@@ -81,12 +92,25 @@ def get_run(request: GetRunRequest, caller: Caller, ports: Ports) -> GetRunAnswe
         last=summary.last_us,
         agents=fitting(_agent(activity, live and is_silent(activity, now_us, silent_after_us)) for activity in shown),
         agents_total=len(activities),
-        events=peer_events(ports.relay.newest(run, RUN_EVENTS), now_us),
+        events=peer_events(events, now_us),
         events_total=summary.events,
         resources=fitting(_resource(row, now_us) for row in resources),
         resources_total=resources_total,
         detectors=fitting(map(_finding, findings)),
     )
+
+
+def _findings_on_claims(edits: Sequence[Edit], events: Sequence[Event], now_us: int) -> list[Finding]:
+    """What the events say, by themselves and with the edits, as far as RUN_EVENTS of them can."""
+    complete = len(events) < RUN_EVENTS
+    accountable = accountable_edits(edits, now_us)
+    times = hold_times(events, complete)
+    return [
+        *edits_against_claims(accountable, times),
+        *contentions(events),
+        *expired_holds(accountable, times),
+        *(edits_without_claims(accountable, events) if complete else []),
+    ]
 
 
 def _newest_first(

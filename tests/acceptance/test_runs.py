@@ -224,6 +224,48 @@ def test_an_agent_of_a_live_run_that_stopped_writing_is_found_unless_its_session
     eventually(look)
 
 
+def only_finding(http: httpx2.Client, run_id: str, detector: str) -> Json:
+    found: list[Json] = [each for each in page(http, run_id)["detectors"] if each["detector"] == detector]
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.mark.promise("run-edit-against-claim", "run-edit-without-claim")
+def test_an_agent_that_edited_what_another_held_and_itself_never_claimed_is_found(
+    http: httpx2.Client, run_id: str, session_id: str
+) -> None:
+    claim(http, run_id, "agent-a")
+    [held] = events(http, run_id)
+    edited_us = held["ts"] + 5_100_000  # what is nearer proves nothing
+    upload(http, edit(session_id, "agent-b", run_id, 3, "/work/app/src/app.py", cwd="/work/app", _timestamp=edited_us))
+
+    def look() -> None:
+        against = only_finding(http, run_id, "edit_against_claim")
+        assert (against["key"], against["agents"]) == ("path:src/app.py", ["agent-b", "agent-a"])
+        hold = {"agent": "agent-a", "ts": held["ts"], "session_id": "", "seq": None, "block_idx": None}
+        made = {"agent": "agent-b", "ts": edited_us, "session_id": session_id, "seq": 3, "block_idx": 0}
+        assert against["rows"] == [hold, made]
+        unclaimed = only_finding(http, run_id, "edit_without_claim")
+        assert (unclaimed["key"], unclaimed["agents"], unclaimed["rows"]) == ("", ["agent-b"], [made])
+
+    eventually(look)
+
+
+@pytest.mark.promise("run-contention")
+def test_an_agent_that_is_refused_again_and_again_is_found(http: httpx2.Client, run_id: str) -> None:
+    claim(http, run_id, "agent-a")
+    for _ in range(3):
+        claim(http, run_id, "agent-b")
+
+    def look() -> None:
+        contention = only_finding(http, run_id, "contention")
+        assert (contention["key"], contention["agents"]) == ("path:src/app.py", ["agent-b"])
+        refused = [event["ts"] for event in events(http, run_id) if event["kind"] == "REFUSED"]
+        assert [row["ts"] for row in contention["rows"]] == refused[::-1]
+
+    eventually(look)
+
+
 @pytest.mark.promise("error-404")
 def test_a_run_of_which_you_see_no_row_is_not_found(http: httpx2.Client, run_id: str) -> None:
     assert run_id in refusal(http.get(f"{RUNS}/{run_id}"), 404)

@@ -15,7 +15,7 @@ import pytest
 from ctrlb.domain.rows import Dataset, Event, Holder, Run
 from ctrlb.ports import PREVIEW_CHARS, NumberTaken, RelayStore
 from tests.contract.relay_adapters import Opening
-from tests.contract.relay_rows import DATASET, NOW_US, RUN, ending, hold, note
+from tests.contract.relay_rows import DATASET, LEASE_US, NOW_US, RUN, ending, hold, note
 
 APP = "path:src/app.py"
 RIVALS = 16
@@ -85,7 +85,7 @@ def test_events_and_claim_rows_are_listed_newest_first(relay: RelayStore) -> Non
     assert relay.newest(RUN, 10) == [
         note("third", ts_us=30),
         refused,
-        Event("HOLD", Holder("ann", "a"), 10, "./src/app.py", APP),
+        Event("HOLD", Holder("ann", "a"), 10, "./src/app.py", APP, lease_until_us=10 + LEASE_US),
     ]
     assert relay.newest(RUN, 2) == [note("third", ts_us=30), refused]
 

@@ -4,7 +4,7 @@ import pytest
 
 from ctrlb import claims, notes, ports, runs, sessions, sign_in
 from ctrlb.adapters import oidc_answers, oidc_issuer, sqlite_database, sqlite_readers
-from ctrlb.domain import claim_rules, ids, resource_keys, rows, session_rules, session_text, words
+from ctrlb.domain import claim_detectors, claim_rules, ids, resource_keys, rows, session_rules, session_text, words
 from ctrlb.edge import http, limits, local, local_protocol, log_file
 from ctrlb.models import fields
 from tests.documents import PROJECT
@@ -43,6 +43,10 @@ BOUNDS = [
     ("lists takes at most {:.0f} kB", fields.MAX_LIST_BYTES / 1_000),
     ("The {:,} resources", runs.RUN_RESOURCES),
     ("the newest {:,} are compared", runs.RUN_EDITS),
+    ("read from the newest {:,} events", runs.RUN_EVENTS),
+    ("refused on one key {} times or more", claim_detectors.REFUSED_AGAIN),
+    ("what is less than {:.0f} seconds apart", claim_detectors.CLOCK_SLACK_US / 1_000_000),
+    ("at most their {} newest edits", claim_detectors.SHOWN_ROWS),
     ("| A sign-in code | {:.0f} minutes", sign_in.CODE_US / 60_000_000),
     ("| A person's session | {:.0f} hours", sign_in.SESSION_US / 3_600_000_000),
     ("under way at once | {}; more wait", local.THREADS),

@@ -122,6 +122,7 @@ def event_of(found: Item) -> Event:
         resource=text(found, "resource"),
         key=text(found, "resource_key"),
         text=text(found, "text") or text(found, "preview"),
+        lease_until_us=number(found, "lease_until_us"),
     )
 
 

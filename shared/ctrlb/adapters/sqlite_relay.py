@@ -70,7 +70,7 @@ WHERE workspace = ? AND dataset = ? AND run_id = ? AND key = ? AND number IS NOT
 ORDER BY number DESC LIMIT 1
 """
 _NEWEST = """
-SELECT kind, user, agent, ts_us, resource, key, text FROM relay_rows
+SELECT kind, user, agent, ts_us, resource, key, text, lease_until_us FROM relay_rows
 WHERE workspace = ? AND dataset = ? AND run_id = ?
 ORDER BY ts_us DESC, arrival DESC LIMIT ?
 """
@@ -118,10 +118,7 @@ class SqliteRelay:
     def newest(self, run: Run, limit: int) -> list[Event]:
         """See RelayStore.newest."""
         rows = self._database.select(_NEWEST, (*_scope(run), limit))
-        return [
-            Event(kind, Holder(user, agent), ts_us, resource, key, text)
-            for kind, user, agent, ts_us, resource, key, text in rows
-        ]
+        return [Event(kind, Holder(user, agent), *columns) for kind, user, agent, *columns in rows]
 
 
 def claim_row(

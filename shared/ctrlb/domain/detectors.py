@@ -8,12 +8,14 @@ from typing import Literal, TypeAlias
 from ctrlb.domain.rows import AgentActivity, Edit, Holder
 from ctrlb.domain.run_rules import is_silent
 
-Detector: TypeAlias = Literal["duplicate_edit", "silent_agent"]
+Detector: TypeAlias = Literal[
+    "duplicate_edit", "silent_agent", "edit_against_claim", "contention", "expired_hold", "edit_without_claim"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class ProvingRow:
-    """A row of a session; or, without a session_id, the last row of whatever kind that the agent wrote."""
+    """A row of a session; or, without a session_id, an event, or a silent agent's last row of whatever kind."""
 
     agent: str
     ts_us: int
@@ -53,9 +55,23 @@ def silent_agents(activities: Sequence[AgentActivity], now_us: int, silent_after
     return [_silent_agent(activity, now_us) for activity in sorted(silent, key=attrgetter("last_us", "holder.agent"))]
 
 
+def edit_row(edit: Edit) -> ProvingRow:
+    """The session row that made the edit."""
+    return ProvingRow(edit.holder.agent, edit.ts_us, edit.session_id, edit.seq, edit.block_idx)
+
+
+def names_of(holders: list[Holder]) -> list[str]:
+    """A name for each agent, in order of first appearance, that no two of them share."""
+    distinct = list(dict.fromkeys(holders))
+    agents = [holder.agent for holder in distinct]
+    return [
+        holder.agent if agents.count(holder.agent) == 1 else f"{holder.agent} ({holder.user})" for holder in distinct
+    ]
+
+
 def _duplicate_edit(edits: list[Edit]) -> Finding:
-    names = _names([edit.holder for edit in edits])
-    rows = tuple(ProvingRow(edit.holder.agent, edit.ts_us, edit.session_id, edit.seq, edit.block_idx) for edit in edits)
+    names = names_of([edit.holder for edit in edits])
+    rows = tuple(map(edit_row, edits))
     message = f"{edits[-1].path} was edited by {', '.join(names[:-1])} and {names[-1]}"
     return Finding("duplicate_edit", edits[0].key, tuple(names), message, rows)
 
@@ -65,12 +81,3 @@ def _silent_agent(activity: AgentActivity, now_us: int) -> Finding:
     silent_s = (now_us - activity.last_us) // 1_000_000
     message = f"{agent} wrote its last row {silent_s} s ago and has not ended its session"
     return Finding("silent_agent", "", (agent,), message, (ProvingRow(agent, activity.last_us),))
-
-
-def _names(holders: list[Holder]) -> list[str]:
-    """A name for each agent, in order of first appearance, that no two of them share."""
-    distinct = list(dict.fromkeys(holders))
-    agents = [holder.agent for holder in distinct]
-    return [
-        holder.agent if agents.count(holder.agent) == 1 else f"{holder.agent} ({holder.user})" for holder in distinct
-    ]

@@ -73,6 +73,8 @@ class Event:
     resource: str = ""
     key: str = ""
     text: str = ""
+    lease_until_us: int = 0
+    """When a HOLD ends unless renewed; 0 in every other kind."""
 
 
 @dataclass(frozen=True, slots=True)
