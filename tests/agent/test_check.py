@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from ctrlb_agent import complaints
+from ctrlb_agent import complaints, state
 from ctrlb_agent.edit_check.check import answer_once, spellings
 from ctrlb_agent.sessions.identity import Identity
 from tests.agent.hook_process import encoded, recorded, write_of
@@ -234,6 +234,20 @@ def test_a_server_that_fails_every_time_does_not_fill_the_log(checks: Check, mon
     assert checks.log().count("\n") == 2
     assert len(checks.log()) < 1_500
     assert "\x1b" not in checks.log()
+
+
+def test_a_hook_that_ends_while_it_complains_does_not_keep_the_next_reason_out_of_the_log(
+    checks: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(line: str) -> None:
+        raise SystemExit(0)
+
+    with monkeypatch.context() as ending:
+        ending.setattr(state, "log", end)
+        with pytest.raises(SystemExit):
+            complaints.complain("check: an edit was not checked: it did not answer in time")
+    complaints.complain("hook: gave up after 0.95 s")
+    assert "gave up" in checks.log()
 
 
 @pytest.mark.parametrize(
