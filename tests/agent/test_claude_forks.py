@@ -97,6 +97,13 @@ def test_a_folder_of_broken_files_has_no_fork(tmp_path: Path) -> None:
     assert [first_memory(str(tmp_path / f"{name}.jsonl")) for name in "abc"] == [{}, {}, {}]
 
 
+def test_a_link_beside_it_that_leads_nowhere_does_not_keep_a_transcript_from_being_read(project: Path) -> None:
+    for name, target in (("circle.jsonl", "circle.jsonl"), ("lost.jsonl", "no-such-file")):
+        (project / name).symlink_to(target)
+    rows = rows_in(project / f"{session_of('transcript-fork.jsonl')}.jsonl")
+    assert {row["parent_session"] for row in rows} == {session_of("transcript-forked.jsonl")}
+
+
 def test_a_line_that_is_too_long_is_passed_over_and_not_held_whole(project: Path) -> None:
     path = project / f"{session_of('transcript-fork.jsonl')}.jsonl"
     content = path.read_bytes()

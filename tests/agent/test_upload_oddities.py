@@ -12,7 +12,7 @@ import pytest
 
 from ctrlb_agent import state
 from ctrlb_agent.uploading import cursor, spool
-from ctrlb_agent.uploading.upload import Report
+from ctrlb_agent.uploading.upload import Report, reason_of
 from tests.agent.bad_road import BadRoad
 from tests.agent.programs import TIMEOUT_S
 from tests.agent.transcripts import bodies, line, settings
@@ -182,3 +182,15 @@ def test_a_transcript_behind_a_link_is_one_session_with_the_name_that_the_hook_g
     uploaded(laptop, target)
     assert bodies(laptop, transcript.stem) == texts(4)
     assert bodies(laptop, target.stem) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError(13, "Permission denied", "/x/spool"), "Permission denied: /x/spool"),
+        (TimeoutError(), "TimeoutError"),
+    ],
+)
+def test_an_error_of_the_machine_is_told_in_its_words_and_no_others(error: OSError, reason: str) -> None:
+    assert reason_of(error) == reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ctrlb_agent.json_values import object_in, text_of
@@ -68,9 +69,12 @@ def _files_with(path: str, uuid: bytes) -> Iterator[str]:
     found = []
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-") and entry.is_file():
-                about = entry.stat()
-                found.append((about.st_mtime, about.st_size, entry.path))
+            if not entry.name.endswith(".jsonl") or entry.name.startswith("agent-"):
+                continue
+            with suppress(OSError):  # gone, or a link to itself, or into a folder that is closed to this user
+                if entry.is_file():
+                    about = entry.stat()
+                    found.append((about.st_mtime, about.st_size, entry.path))
     searched_bytes = 0
     for _, size, other in sorted(found, reverse=True)[:MAX_FILES]:
         searched_bytes += size

@@ -79,7 +79,7 @@ def _uploaded(transfer: Transfer, path: str) -> str:
 def reason_of(error: Exception) -> str:
     """An error of the machine in its words. Another is a mistake of ours, whose text may hold some of a session."""
     if isinstance(error, OSError):
-        return f"{error.strerror}: {error.filename}"
+        return ": ".join(str(one) for one in (error.strerror, error.filename) if one) or type(error).__name__
     where = error.__traceback__
     while where and where.tb_next:
         where = where.tb_next
