@@ -29,7 +29,10 @@ _READERS = (
 )
 """Programs that take a secret from what is piped to them."""
 _USER_READERS = r"(?:(?:sudo )?chpasswd|base64)"
-_LINE_BETWEEN = r"(?:\s|\\{1,15}[nrt]|(?:[\w./-]{1,80}[:-])?(?:[0-9]{1,6}[→\t:|-])?|[+>#*/|-]){1,40}?"
+_LINE_BEGIN = r"(?:(?<=\n)|(?<=\\n))(?=(/?[\w.][\w./-]{0,79}[:-](?:[0-9]{1,6}[→\t:|-])?|[0-9]{1,6}[→\t:|-]))\1"
+"""What tools put before a line, taken whole: were there two ways to take it, many lines would have millions."""
+_NUMBER = r"(?<!\n)(?<!\\n)[0-9]{1,6}[→\t:|-]"
+_LINE_BETWEEN = rf"(?:\s|\\{{1,15}}[nrt]|[+>#*/|-]|{_NUMBER}|{_LINE_BEGIN}){{1,40}}?"
 
 _PASSWORDS = (
     r"-pass(?:in|out|word)?[ \t]{1,4}pass:([^\s\"'`\\]{1,200})",
