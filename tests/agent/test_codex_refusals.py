@@ -80,9 +80,15 @@ def test_an_mcp_key_is_refused_in_an_otel_header_and_not_shown(user: User, heade
     before = user.files()
     done = user.install("--url", URL, *OTEL, header)
     assert done.returncode == 1, done
-    assert "ingest credentials" in done.stderr
+    assert "give an ingest credential" in done.stderr
     assert header.rpartition(" ")[2] not in done.stdout + done.stderr
     assert user.files() == before
+
+
+def test_the_help_says_that_no_server_takes_the_export_yet(user: User) -> None:
+    told = " ".join(user.install("--help").stdout.split())
+    assert "CtrlB's server does not take them yet" in told
+    assert '"Authorization=Basic <ingest credential>"' in told
 
 
 def test_ingest_credentials_are_no_mcp_key() -> None:

@@ -93,15 +93,18 @@ def _parser() -> argparse.ArgumentParser:
     trust = parser.add_mutually_exclusive_group()
     trust.add_argument("--trust", action="store_true", default=None, help="trust the hooks without asking")
     trust.add_argument("--no-trust", dest="trust", action="store_false", help="do not ask to trust the hooks")
-    otel = parser.add_argument_group("OpenTelemetry", "Let Codex send its own events too, with prompts and responses.")
+    otel = parser.add_argument_group(
+        "OpenTelemetry",
+        "Let Codex send its own events too, with prompts and responses. CtrlB's server does not take them yet.",
+    )
     otel.add_argument("--otel", action="store_true", help="export to --otel-endpoint with --otel-header")
     otel.add_argument("--otel-endpoint", metavar="URL", help="the OTLP logs endpoint, which ends in /_otel/v1/logs")
     otel.add_argument(
         "--otel-header",
         metavar="NAME=VALUE",
         action="append",
-        help='"Authorization=Basic <API_TOKEN>", the ingest credentials; stored in config.toml as given. '
-        "Your MCP key is refused here. May be given several times",
+        help='"Authorization=Basic <ingest credential>"; stored in config.toml as given. '
+        "Your key is refused here. May be given several times",
     )
     return parser
 
@@ -119,12 +122,12 @@ def _otel(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Otel | 
     for header in given.otel_header:
         match = _HEADER.fullmatch(header)
         if match is None or not is_utf8(header):
-            parser.error('--otel-header should be NAME=VALUE, like "Authorization=Basic <API_TOKEN>"')
+            parser.error('--otel-header should be NAME=VALUE, like "Authorization=Basic <ingest credential>"')
         headers[match.group(1)] = match.group(2)
     if any(holds_mcp_key(text) for text in (given.otel_endpoint, *headers, *headers.values())):
         raise Refused(
-            "an MCP key is in the OTEL options. It would be stored in config.toml, and the endpoint does not take it: "
-            "give your ingest credentials (Basic <API_TOKEN>)"
+            "a key of CtrlB's is in the OTEL options. It would be stored in config.toml, and the endpoint does not "
+            "take it: give an ingest credential"
         )
     return Otel(given.otel_endpoint, tuple(headers.items()))
 

@@ -32,7 +32,8 @@ exit status: 0 held, or what was asked for; 1 refused, or nothing found;
 
 The server and the key come from CTRLB_URL and CTRLB_KEY, or from what
 `configure` keeps. Run and agent come from --run and --agent, CTRLB_RUN and
-CTRLB_AGENT, or the Claude Code session that the command runs in."""
+CTRLB_AGENT, or the Claude Code session that the command runs in; else the run
+is the one that the live agents of this checkout share."""
 
 
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -181,7 +182,7 @@ def _command(
     if has_dataset:
         one.add_argument("--dataset", metavar="NAME", help="the sessions dataset (CTRLB_DATASET, else agent_sessions)")
     if in_run:
-        one.add_argument("--run", metavar="ID", help="the run's id (CTRLB_RUN)")
+        one.add_argument("--run", metavar="ID", help="the run's id (CTRLB_RUN, else this checkout's)")
         one.add_argument("--agent", metavar="ID", help="your agent id (CTRLB_AGENT)")
     one.set_defaults(act=act)
     return one

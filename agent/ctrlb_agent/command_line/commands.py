@@ -21,7 +21,7 @@ from ctrlb_agent.command_line.place import (
     named,
     reached,
 )
-from ctrlb_agent.command_line.streams import say
+from ctrlb_agent.command_line.streams import say, say_aside
 from ctrlb_agent.connection import shown_url
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ NOT_FOUND = 404
 
 def claim(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """0 when it is yours, 1 when another has it or it is done."""
-    place = acting(arguments, environ)
+    place = _in_run(arguments, environ)
     resource = named(arguments.resource, place.root)
     answer = ask(place.settings, calls.claim(place.settings.dataset, place.run, place.agent, resource, place.root))
     _print(arguments, answer, shown.claim)
@@ -43,7 +43,7 @@ def claim(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def release(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """0 when it was yours to release, 1 when you held nothing."""
-    place = acting(arguments, environ)
+    place = _in_run(arguments, environ)
     resource, finished = named(arguments.resource, place.root), not arguments.hand_back
     call = calls.release(place.settings.dataset, place.run, place.agent, resource, place.root, finished)
     answer = ask(place.settings, call)
@@ -55,7 +55,7 @@ def check(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """0 when nobody else holds a path, 1 when somebody does."""
     if len(arguments.path) > MAX_CHECKED_PATHS:
         raise Mistake(f"at most {MAX_CHECKED_PATHS} paths can be checked at once, not {len(arguments.path)}")
-    place = acting(arguments, environ)
+    place = _in_run(arguments, environ)
     paths = [named(path, place.root, is_path=True) for path in arguments.path]
     answer = ask(place.settings, calls.check(place.settings.dataset, place.run, place.agent, paths, place.root))
     _print(arguments, answer, shown.check)
@@ -64,7 +64,7 @@ def check(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def post(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """0 once the note is kept."""
-    place = acting(arguments, environ)
+    place = _in_run(arguments, environ)
     answer = ask(place.settings, calls.post(place.settings.dataset, place.run, place.agent, arguments.text))
     _print(arguments, answer, lambda _: "posted")
     return OK
@@ -72,7 +72,7 @@ def post(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def peers(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """0, also for a run that nobody wrote to."""
-    place = acting(arguments, environ, needs_agent=False)
+    place = _in_run(arguments, environ, needs_agent=False)
     answer = ask(place.settings, calls.peers(place.settings.dataset, place.run, place.agent, arguments.limit))
     _print(arguments, answer, shown.peers)
     return OK
@@ -163,6 +163,14 @@ def _key_read() -> str:
         return getpass("key (not shown): ")
     except EOFError:
         return ""
+
+
+def _in_run(arguments: argparse.Namespace, environ: Mapping[str, str], needs_agent: bool = True) -> Place:
+    """Where the command acts. Of a run that nobody named, a person is told which it is. Raises Mistake."""
+    place = acting(arguments, environ, needs_agent=needs_agent)
+    if place.of_checkout and not arguments.json:
+        say_aside(shown.printable(f"in run {place.run}, which this checkout's live agents share"))
+    return place
 
 
 def _resources(place: Place) -> list[dict[str, Any]]:

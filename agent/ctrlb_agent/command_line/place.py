@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ctrlb_agent.connection import Connection, error_of, shown_url
 from ctrlb_agent.json_values import object_in
 from ctrlb_agent.paths import relative_to, root_of
-from ctrlb_agent.sessions.identity import acting_as
+from ctrlb_agent.sessions.identity import acting_as, run_of_checkout
 from ctrlb_agent.settings import Settings, settings_of, value_of
 
 if TYPE_CHECKING:
@@ -38,12 +38,16 @@ class Refusal(Mistake):
 
 
 class Place(NamedTuple):
-    """Where a command acts: the server, and as which agent of which run. An id that is not known is empty."""
+    """Where a command acts: the server, and as which agent of which run. An id that is not known is empty.
+
+    `of_checkout` says that nobody named the run: it is the one that the live agents of the checkout share.
+    """
 
     settings: Settings
     run: str
     agent: str
     root: str
+    of_checkout: bool
 
 
 def acting(
@@ -54,11 +58,16 @@ def acting(
     session = acting_as(environ.get("CLAUDE_CODE_SESSION_ID", ""), environ)
     run = arguments.run or (session.run if session else value_of(environ, "CTRLB_RUN"))
     agent = arguments.agent or (session.agent if session else value_of(environ, "CTRLB_AGENT"))
-    if needs_run and not run:
-        raise Mistake("the run is not known: pass --run, or set CTRLB_RUN")
+    root = session.root if session else root_of(_here())
+    shared = "" if run else run_of_checkout(root)
+    if needs_run and not (run or shared):
+        raise Mistake(
+            "the run is not known: pass --run, or set CTRLB_RUN. "
+            f"No live agent shares a run of the checkout {root}; the console lists all runs"
+        )
     if needs_agent and not agent:
         raise Mistake("the agent is not known: pass --agent, or set CTRLB_AGENT")
-    return Place(settings, run, agent, session.root if session else root_of(_here()))
+    return Place(settings, run or shared, agent, root, bool(shared))
 
 
 def reached(arguments: argparse.Namespace, environ: Mapping[str, str], needs_server: bool = True) -> Settings:

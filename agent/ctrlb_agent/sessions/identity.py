@@ -82,6 +82,14 @@ def acting_as(session_id: str, environ: Mapping[str, str]) -> Identity | None:
     return Identity(run, variable_of(environ, "CTRLB_AGENT") or known.agent, known.root)
 
 
+def run_of_checkout(root: str) -> str:
+    """The run that the live agents of the checkout share, or an empty text. Asking makes, joins and renews nothing."""
+    with suppress(OSError):
+        live = [one for one in _all().values() if membership.is_live(one, time.time(), is_running)]
+        return membership.checkout_run(live, host_name(), root)
+    return ""
+
+
 def join_run(hook: Mapping[str, Any], environ: Mapping[str, str], client: str, run: str) -> Identity:
     """Put the session into the run that its person named, for good: over resume too, and whatever `CTRLB_RUN` says now.
 
@@ -165,11 +173,7 @@ def _with_place(asked: Asked, hook: Mapping[str, Any], environ: Mapping[str, str
 
 def _unkept(asked: Asked) -> Identity:
     """The identity when nothing can be kept, the same each time. Who names no session is in the checkout's live run."""
-    run = asked.run
-    if not run and not asked.session_id:
-        with suppress(OSError):
-            live = [one for one in _all().values() if membership.is_live(one, time.time(), is_running)]
-            run = membership.checkout_run(live, asked.host, asked.root)
+    run = asked.run or ("" if asked.session_id else run_of_checkout(asked.root))
     key = asked.session_id or asked.root
     made = f"{names.agent_name(asked.client, key)}-{names.digest(key)[:4]}"  # nobody tells whether it is taken
     return Identity(run or names.lasting_run(asked.host, asked.root), asked.agent or made, asked.root)
