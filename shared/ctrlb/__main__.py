@@ -19,7 +19,7 @@ from ctrlb.domain.access import Caller
 from ctrlb.domain.errors import CtrlbError, NotFound
 from ctrlb.domain.rows import Dataset
 from ctrlb.keys import create_key, list_keys, revoke_key
-from ctrlb.models import CreateKeyRequest, ListKeysRequest, RevokeKeyRequest
+from ctrlb.models import CreateKeyRequest, KeyInfo, ListKeysRequest, RevokeKeyRequest
 from ctrlb.models.faults import first_fault
 from ctrlb.ports import Ports
 from ctrlb.wiring import (
@@ -59,12 +59,12 @@ def _serve(options: argparse.Namespace) -> int:
     limits.limits_here()
     workspace_hosts()
     folder = Path(options.data).resolve()
+    listener = _listen(options.host, options.port)  # first: a start that is refused here leaves no folder behind
     os.umask(0o077)  # a folder that was there already may be open to others; what is kept in it is not
     laptop.raise_file_limit()
     laptop.collect_seldom()
     laptop.open_folder(folder)
     lock = laptop.lock_folder(folder)
-    listener = _listen(options.host, options.port)
     host = f"[{options.host}]" if ":" in options.host else options.host
     url = f"http://{host}:{listener.getsockname()[1]}"
     os.environ[DATA_FOLDER] = str(folder)
@@ -93,7 +93,7 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise laptop.FolderFault(
-                f"port {port} is in use; choose another with PORT=… (0 picks a free one)"
+                f"port {port} is in use, maybe by another CtrlB; choose another with PORT=… (0 picks a free one)"
             ) from None
         raise laptop.FolderFault(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
     return listener
@@ -136,10 +136,19 @@ def _print_key(options: argparse.Namespace, caller: Caller, stores: Ports) -> No
 def _list_keys(options: argparse.Namespace) -> int:
     with _stores(options) as stores:
         keys = list_keys(ListKeysRequest(), laptop.owner(stores), stores).keys
+        now_us = stores.clock.now_us()
     for key in keys:
-        state = f"revoked {_day(key.revoked)}" if key.revoked else f"expires {_day(key.expires)}"
-        print(f"{key.key_id}  {state:20}  last used {_day(key.last_used):10}  {key.name}")
+        print(f"{key.key_id}  {_state(key, now_us):20}  last used {_day(key.last_used):10}  {key.name}")
     return 0
+
+
+def _state(key: KeyInfo, now_us: int) -> str:
+    """Until when the key is good, or why it is refused."""
+    if key.revoked is not None:
+        return f"revoked {_day(key.revoked)}"
+    if key.expires is not None and key.expires <= now_us:
+        return f"expired {_day(key.expires)}"
+    return "stale" if key.stale else f"expires {_day(key.expires)}"
 
 
 def _revoke_key(options: argparse.Namespace) -> int:
@@ -156,6 +165,8 @@ def _sign_in(options: argparse.Namespace) -> int:
     with _stores(options) as stores:
         url = laptop.variables(Path(options.data)).get("CTRLB_URL", "")
         print(laptop.sign_in_link(url, stores, options.workspace, options.person))
+    if not laptop.is_served(url):
+        _tell("the server is not running: start it, and then open the link")
     return 0
 
 

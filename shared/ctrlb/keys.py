@@ -45,7 +45,7 @@ def create_key(request: CreateKeyRequest, caller: Caller, ports: Ports) -> Creat
 
 
 def list_keys(request: ListKeysRequest, caller: Caller, ports: Ports) -> ListKeysAnswer:
-    """The caller's keys, oldest first, revoked and expired ones too."""
+    """The caller's keys, oldest first, those too that are refused: revoked, expired, or stale."""
     keys = ports.identity.keys(caller.workspace, caller.user)
     return ListKeysAnswer(
         keys=[
@@ -57,6 +57,7 @@ def list_keys(request: ListKeysRequest, caller: Caller, ports: Ports) -> ListKey
                 expires=key.expires_us,
                 revoked=key.revoked_us,
                 last_used=key.last_used_us,
+                stale=caller.outdates(key.created_us),
             )
             for key in keys
         ]

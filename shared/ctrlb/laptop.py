@@ -5,9 +5,11 @@ import gc
 import os
 import resource
 import shlex
+import socket
 import sys
 from pathlib import Path
 from typing import TextIO
+from urllib.parse import urlsplit
 
 from ctrlb import __version__
 from ctrlb.domain.access import Caller
@@ -23,7 +25,8 @@ WORKSPACE = "local"
 FIRST_USER = "admin"
 ENV_FILE = "ctrlb.env"
 
-
+LOOK_S = 1.0
+"""How long is waited for a server of this machine to take a connection."""
 MAX_OPEN_FILES = 65_536
 COLLECT_EVERY_OBJECTS = 10_000
 """Python looks for garbage in cycles each time that there are so many more objects. An upload makes thousands that are
@@ -107,6 +110,16 @@ def sign_in_link(url: str, ports: Ports, workspace: str = WORKSPACE, user: str =
     if member is None or not member.active:
         raise NotFound(f"there is no active person {user} in the workspace {workspace}")
     return f"{url}/console/#code={new_code(workspace, user, ports)}"
+
+
+def is_served(url: str) -> bool:
+    """Whether anybody listens at the address that a server has written to its folder."""
+    try:
+        parts = urlsplit(url)
+        socket.create_connection((parts.hostname or "", parts.port or 0), LOOK_S).close()
+    except (OSError, ValueError):  # nobody does, or it is no address
+        return False
+    return True
 
 
 def greeting(url: str, key: str | None, folder: Path, ports: Ports) -> str:

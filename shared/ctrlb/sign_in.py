@@ -55,7 +55,10 @@ def sign_in(request: SignInRequest, caller: Caller | None, ports: Ports) -> Sign
     code = ports.identity.use_code(secret_hash(request.code))
     now_us = ports.clock.now_us()
     if code is None or code.expires_us <= now_us:
-        raise SignInRefused("the code was used or has expired; for a new link run `python -m ctrlb sign-in`")
+        raise SignInRefused(
+            "the code was used or has expired; for a new link run what the server printed at its start: "
+            "`python -m ctrlb sign-in --data <its folder>`"
+        )
     member = ports.identity.member(code.workspace, code.user, fresh=True)
     if member is None or not member.active:
         raise SignInRefused("this person is no longer active in the workspace")

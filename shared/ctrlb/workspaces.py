@@ -1,6 +1,7 @@
 """A workspace's first person. Whoever runs the deployment makes them: before them there is nobody who could."""
 
 import re
+from dataclasses import replace
 
 from ctrlb.domain.access import ADMIN, COMMAND_LINE, ROLES, Caller
 from ctrlb.domain.audits import audit_of
@@ -30,4 +31,4 @@ def admin_of(workspace: str, user: str, ports: Ports) -> Caller:
         ports.identity.change_member(None, member, None, audit)
     elif member.role != ADMIN or not member.active:
         raise Forbidden(f"{user} is in {workspace} already, and no active Admin of it")
-    return caller
+    return replace(caller, changed_us=member.changed_us)

@@ -3,14 +3,17 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import httpx2
 import pytest
 
+from ctrlb.__main__ import main
 from ctrlb.domain.key_format import written_key
-from ctrlb.laptop import WORKSPACE
+from ctrlb.laptop import ENV_FILE, FIRST_USER, WORKSPACE
 from ctrlb.ports import MAX_LIVE_KEYS, Ports
 from ctrlb.sign_in import new_code
+from ctrlb.wiring import embedded
 from tests.acceptance.calls import SESSIONS, answered, records, refusal, row, search, upload
 from tests.laptop import PROJECT, Laptop
 from tests.laptop_mode.conftest import add_key, add_member, client
@@ -127,6 +130,20 @@ def test_the_command_line_makes_lists_and_revokes_keys_beside_the_server(laptop:
     assert run(laptop, "keys", "revoke", key_id).stdout == f"key {key_id} is refused from now on\n"
     assert refused_with(laptop, key) == "MCP_KEY_REVOKED"
     assert "revoked" in run(laptop, "keys", "list").stdout
+
+
+def test_the_command_line_says_which_keys_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / ENV_FILE).touch()
+    with embedded(tmp_path) as stores:
+        add_member(stores, FIRST_USER, "Admin")
+        now_us = stores.clock.now_us()
+        keys = [add_key(stores, FIRST_USER, expires_us=now_us + days * DAY_US) for days in (-1, 1)]
+        for active in (False, True):
+            add_member(stores, FIRST_USER, "Admin", active=active)
+        keys.append(add_key(stores, FIRST_USER, expires_us=now_us + DAY_US))
+    assert main(["keys", "list", "--data", str(tmp_path)]) == 0
+    states = {line.split()[0]: line.split()[1] for line in capsys.readouterr().out.splitlines()}
+    assert [states[key.split("_")[2]] for key in keys] == ["expired", "stale", "expires"]
 
 
 @pytest.mark.parametrize(

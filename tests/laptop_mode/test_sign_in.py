@@ -5,10 +5,12 @@ import re
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import httpx2
 import pytest
 
+from ctrlb.__main__ import main
 from ctrlb.domain.key_format import secret_hash
 from ctrlb.domain.rows import SignIn
 from ctrlb.laptop import FIRST_USER, WORKSPACE
@@ -16,14 +18,16 @@ from ctrlb.ports import Ports
 from ctrlb.sign_in import TOKEN_PREFIX, new_code
 from tests.acceptance.calls import answered, refusal
 from tests.laptop import PROJECT, Laptop
-from tests.laptop_mode.conftest import add_member, client
+from tests.laptop_mode.conftest import add_member, client, running
 
 
 def test_the_code_of_the_link_signs_its_person_in_once(laptop: Laptop, token: str) -> None:
     with client(laptop, token) as person:
         assert answered(person.get("/ai/relay/settings"))["enforce"] == "advisory"
     again = httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": laptop.sign_in_code})
-    assert "used or has expired" in refusal(again, 401)
+    refused = refusal(again, 401)
+    assert "used or has expired" in refused
+    assert "ctrlb sign-in --data <its folder>" in refused
 
 
 def test_a_link_made_by_the_command_line_signs_in_once(laptop: Laptop) -> None:
@@ -31,10 +35,24 @@ def test_a_link_made_by_the_command_line_signs_in_once(laptop: Laptop) -> None:
     done = subprocess.run(command, cwd=PROJECT / "shared", capture_output=True, text=True, check=True, timeout=60)
     match = re.fullmatch(rf"{re.escape(laptop.url)}/console/#code=(\w+)\n", done.stdout)
     assert match, done.stdout
+    assert done.stderr == ""
     answer = answered(httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": match[1]}))
     assert set(answer) == {"token", "user_name", "expires"}
     assert answer["user_name"] == FIRST_USER
     refusal(httpx2.post(f"{laptop.url}/ai/sign-in", json={"code": match[1]}), 401)
+
+
+def test_a_link_that_is_made_while_the_server_is_stopped_says_that_it_has_to_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with running(tmp_path) as stopped:
+        stopped.stop()
+    assert main(["sign-in", "--data", str(tmp_path)]) == 0
+    told = capsys.readouterr()
+    code = told.out.removeprefix(f"{stopped.url}/console/#code=").strip()
+    assert told.err == "ctrlb: the server is not running: start it, and then open the link\n"
+    with running(tmp_path) as started:
+        answered(httpx2.post(f"{started.url}/ai/sign-in", json={"code": code}))
 
 
 def test_a_code_that_has_expired_is_refused(laptop: Laptop, stores: Ports) -> None:

@@ -105,10 +105,12 @@ def test_a_start_without_room_for_a_key_serves_and_says_what_to_do(tmp_path: Pat
         assert events(http, "run-1") == []
 
 
-def test_a_busy_port_is_one_line(tmp_path: Path) -> None:
+def test_a_busy_port_is_one_line_and_leaves_no_folder(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as busy:
         port = busy.getsockname()[1]
-        assert failing_start(tmp_path, port).startswith(f"ctrlb: port {port} is in use; choose another")
+        told = failing_start(tmp_path / "new", port)
+    assert told.startswith(f"ctrlb: port {port} is in use, maybe by another CtrlB; choose another with PORT=")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:

@@ -29,11 +29,17 @@ class Caller:
     grants: tuple[Grant, ...] = ()
     issuer: str = ""
     """The address of the issuer that signed the person in; empty for a session of ours, or a key."""
+    changed_us: int = 0
+    """When what they may do last changed, as far as is known; 0 for never."""
 
     @property
     def is_person(self) -> bool:
         """A person who signed in called, not a key."""
         return self.token_sha256 != ""
+
+    def outdates(self, made_us: int) -> bool:
+        """Whether what the caller may do has changed since: a key that was made then is refused as stale."""
+        return made_us < self.changed_us
 
     @property
     def recorded_as(self) -> str:

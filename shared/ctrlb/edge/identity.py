@@ -96,11 +96,10 @@ def _key_holder(credential: str, host: str, ports: Ports) -> Caller:
     if key.expires_us is not None and key.expires_us <= now_us:
         raise KeyExpired(f"the key has expired; {_RENEW}")
     _check_address(key.workspace, host, ports)
-    standing = _standing(key.workspace, key.user, "", ports)
-    if standing is None:
+    caller = _active(key.workspace, key.user, "", ports)
+    if caller is None:
         raise KeyStale(f"the person behind the key is no longer active; {_RENEW}")
-    caller, changed_us = standing
-    if key.created_us < changed_us:
+    if caller.outdates(key.created_us):
         raise KeyStale(f"the role, grants or status behind the key changed after it was made; {_RENEW}")
     if not caller.may("mcp.use"):
         raise ForbiddenRole("the role behind the key lacks mcp.use")
@@ -114,11 +113,10 @@ def _person(token: str, host: str, ports: Ports) -> Caller:
     if session is None or session.expires_us <= ports.clock.now_us():
         raise SignInRefused("the session has ended; sign in again")
     _check_address(session.workspace, host, ports)
-    standing = _standing(session.workspace, session.user, token_sha256, ports)
-    if standing is None:
+    caller = _active(session.workspace, session.user, token_sha256, ports)
+    if caller is None:
         raise SignInRefused("this person is no longer active in the workspace")
-    caller, changed_us = standing
-    if session.expires_us - SESSION_US < changed_us:  # as a key is stale, which else would outlive a deactivation
+    if caller.outdates(session.expires_us - SESSION_US):  # as a key is stale, which else would outlive a deactivation
         raise SignInRefused("the person's role, grants or status changed after they signed in; sign in again")
     return caller
 
@@ -130,10 +128,10 @@ def _issuers_person(token: str, issuer: Issuer, host: str, ports: Ports) -> Call
     """
     user = issuer.user(token)
     workspace = ports.workspace_hosts.get(host, issuer.workspace)
-    standing = _standing(workspace, user, secret_hash(token), ports) if user is not None else None
-    if standing is None:
+    caller = _active(workspace, user, secret_hash(token), ports) if user is not None else None
+    if caller is None:
         raise SignInRefused("this sign-in is not accepted, or has ended; sign in again, or ask an Admin to add you")
-    return replace(standing[0], issuer=issuer.address)
+    return replace(caller, issuer=issuer.address)
 
 
 def _check_address(workspace: str, host: str, ports: Ports) -> None:
@@ -141,10 +139,10 @@ def _check_address(workspace: str, host: str, ports: Ports) -> None:
         raise WorkspaceMismatch("this address serves another workspace; use the address of your own")
 
 
-def _standing(workspace: str, user: str, token_sha256: str, ports: Ports) -> tuple[Caller, int] | None:
-    """The active person as a caller, and when what they may do last changed. It may be known for some seconds.
+def _active(workspace: str, user: str, token_sha256: str, ports: Ports) -> Caller | None:
+    """The person as a caller, if they are active. What is known of them may be some seconds old.
 
-    What a caller may do goes by these rows, not by that time: two clocks that differ refuse a key at worst.
+    What a caller may do goes by these rows, not by when they changed: two clocks that differ refuse a key at worst.
     """
     member = ports.identity.member(workspace, user)
     if member is None or not member.active:
@@ -154,8 +152,8 @@ def _standing(workspace: str, user: str, token_sha256: str, ports: Ports) -> tup
         role = ports.identity.role(workspace, member.role)
         permissions = role.permissions if role else frozenset()
         changed_us = max(changed_us, role.changed_us if role else 0)
-    caller = Caller(workspace, user, permissions, ports.identity.settings(workspace), token_sha256, member.grants)
-    return caller, changed_us
+    settings = ports.identity.settings(workspace)
+    return Caller(workspace, user, permissions, settings, token_sha256, member.grants, changed_us=changed_us)
 
 
 def identify_ingest(authorization: str | None, dataset: str, ports: Ports) -> IngestCredential:

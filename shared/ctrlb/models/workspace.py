@@ -53,6 +53,7 @@ class KeyInfo(Answer):
     expires: int | None
     revoked: int | None
     last_used: int | None = Field(description="When it was last used, to the hour.")
+    stale: bool = Field(description="Your role, grants or status changed after it was made, so it is refused.")
 
 
 class CreateKeyAnswer(Answer):
