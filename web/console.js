@@ -1,10 +1,12 @@
 // The console: runs, settings and keys, by the public HTTP API. No library, and no build step.
 
-import { SignInEnded, call, canKeepToken, dropToken, isOfALink, keepToken, signedInAs, token } from "./session.js";
+import { Forbidden, SignInEnded, call, canKeepToken, dropToken, isOfALink, keepToken, signedInAs, token } from "./session.js";
 import { leaveToSignIn, leaveToSignOut, signedIn, takeAnswer } from "./sign-in.js";
 import { forgetUnsaved, isSaved, keepUnsaved, putBackUnsaved } from "./unsaved.js";
 
-const BY_LINK = "Open the sign-in link that the server printed, or run `python -m ctrlb sign-in` for a new one.";
+const SETTINGS = "/ai/relay/settings";
+const BY_LINK =
+  "Open the sign-in link that the server printed, or run `python -m ctrlb sign-in --data <its folder>` for a new one.";
 const NO_STORAGE =
   "The browser does not let this page keep a sign-in for the tab (its session storage). Allow it for this site, and load the page again.";
 const find = (selector) => document.querySelector(selector);
@@ -23,16 +25,23 @@ function row(...cells) {
 
 const when = (us) => (us === null ? "never" : new Date(us / 1000).toLocaleString());
 
-async function showRuns(dataset) {
-  const { runs } = await call("GET", `/ai/relay/${dataset}/runs`);
-  find("#runs").replaceChildren(
-    ...runs.map((run) => row(run.run_id, run.status, run.agents, run.held, run.events, when(run.last))),
-  );
+async function showRuns(dataset, cursor = "") {
+  const { runs, next_cursor } = await call("GET", `/ai/relay/${dataset}/runs?cursor=${encodeURIComponent(cursor)}`);
+  if (!cursor) find("#runs").replaceChildren();
+  find("#runs").append(...runs.map((run) => row(run.run_id, run.status, run.agents, run.held, run.events, when(run.last))));
+  const more = find("#more-runs");
+  more.hidden = next_cursor === null;
+  more.onclick = doing(() => showRuns(dataset, next_cursor));
 }
 
 async function showKeys() {
   const { keys } = await call("GET", "/ai/keys");
-  find("#keys").replaceChildren(...keys.map((key) => row(key.key_id, key.name, when(key.expires), when(key.last_used), ending(key))));
+  find("#keys").replaceChildren(...keys.map((key) => row(key.key_id, key.name, goodUntil(key), when(key.last_used), ending(key))));
+}
+
+function goodUntil({ expires, stale }) {
+  if (expires !== null && expires <= Date.now() * 1000) return `expired ${when(expires)}`;
+  return stale ? "stale: what you may do has changed since it was made" : when(expires);
 }
 
 function ending(key) {
@@ -47,11 +56,24 @@ function ending(key) {
   return button;
 }
 
-function showSettings(settings) {
+// A change that names nothing writes nothing and answers what is stored: who may change settings is let do that, too.
+async function showSettings() {
+  const mayChange = await call("PUT", SETTINGS, {}).catch((error) => {
+    if (!(error instanceof Forbidden)) throw error;
+  });
+  const settings = mayChange ?? (await call("GET", SETTINGS));
+  fillIn(settings);
+  find("#settings fieldset").disabled = !mayChange;
+  find("#settings-read-only").hidden = Boolean(mayChange);
+  return settings;
+}
+
+function fillIn(settings) {
   for (const field of find("#settings").elements) {
     if (field.type === "checkbox") field.checked = settings[field.name];
     else if (field.name) field.value = settings[field.name];
   }
+  isSaved(find("#settings"));
 }
 
 function changedSettings(form) {
@@ -65,14 +87,19 @@ function changedSettings(form) {
   };
 }
 
-// An event handler that says how the work ended.
+// An event handler that says how the work ended, if there is anything to say. Asked twice meanwhile, it works once.
 function doing(work) {
+  let isAtIt = false;
   return async (event) => {
     event.preventDefault();
+    if (isAtIt) return;
+    isAtIt = true;
     try {
-      say(await work(event.currentTarget ?? event.target));
+      say((await work(event.currentTarget)) ?? "");
     } catch (error) {
       await tell(error);
+    } finally {
+      isAtIt = false;
     }
   };
 }
@@ -132,8 +159,7 @@ function turnAway(name) {
 }
 
 async function show() {
-  const settings = await call("GET", "/ai/relay/settings");
-  showSettings(settings);
+  const settings = await showSettings();
   await Promise.all([showRuns(settings.sessionsDataset), showKeys()]);
   find("main").hidden = false;
   find("#who").textContent = `Signed in as ${signedInAs() ?? "before"}. Sessions go to ${settings.sessionsDataset}.`;
@@ -141,8 +167,12 @@ async function show() {
 }
 
 find("#settings").onsubmit = doing(async (form) => {
-  showSettings(await call("PUT", "/ai/relay/settings", changedSettings(form)));
-  isSaved(form);
+  try {
+    fillIn(await call("PUT", SETTINGS, changedSettings(form)));
+  } catch (error) {
+    if (error instanceof Forbidden) await showSettings(); // they might when the page was opened
+    throw error;
+  }
   return "The settings are saved.";
 });
 

@@ -8,6 +8,9 @@ const OF_A_LINK = "ctrlbs_"; // how a token begins that a sign-in link gave; an 
 /** The token is refused: the person has to sign in again. */
 export class SignInEnded extends Error {}
 
+/** The person may not do this. */
+export class Forbidden extends Error {}
+
 /** Whether the browser lets the page keep a token: it may block the storage, or have none left. */
 export function canKeepToken() {
   try {
@@ -34,7 +37,7 @@ export function dropToken() {
   sessionStorage.removeItem(NAME);
 }
 
-/** The answer of an operation. Throws SignInEnded, and an Error with what the API says is wrong. */
+/** The answer of an operation. Throws SignInEnded, Forbidden, or another Error, with what the API says is wrong. */
 export async function call(method, path, fields) {
   const sent = token();
   const response = await fetch(new URL(`..${path}`, document.baseURI), {
@@ -49,5 +52,5 @@ export async function call(method, path, fields) {
     dropToken();
     throw new SignInEnded(fault);
   }
-  throw new Error(fault);
+  throw new (response.status === 403 ? Forbidden : Error)(fault);
 }

@@ -19,9 +19,10 @@ export function keepUnsaved() {
   return entered.length > 0;
 }
 
-/** Put what was kept back into its fields; false when nothing was kept. */
+/** Put what was kept back into its fields, but for those that this person cannot change; false when nothing was. */
 export function putBackUnsaved() {
-  const kept = JSON.parse(sessionStorage.getItem(UNSAVED) ?? "[]");
+  const entered = JSON.parse(sessionStorage.getItem(UNSAVED) ?? "[]");
+  const kept = entered.filter(([id]) => !document.forms[id].querySelector("fieldset:disabled"));
   sessionStorage.removeItem(UNSAVED);
   for (const [id, fields] of kept) {
     const form = document.forms[id];

@@ -18,6 +18,7 @@ from tests.issuer import AUDIENCE, LocalIssuer
 from tests.laptop import Laptop
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+ADA = "ada@example.com"
 WAIT_MS = 60_000
 """For anything to be seen, as long as any machine needs."""
 
@@ -54,6 +55,13 @@ class Console:
     def origins(self) -> set[str]:
         """Where requests of the tab went."""
         return {"{0.scheme}://{0.netloc}".format(urlsplit(request.url)) for request in self.asked}
+
+
+def sign_in(console: Console) -> None:
+    """Have the issuer sign somebody in."""
+    console.open()
+    console.says("Sign in to go on.")
+    console.page.get_by_role("button", name="Sign in").click()
 
 
 @pytest.fixture(scope="session")
@@ -97,7 +105,7 @@ def laptop(tmp_path_factory: pytest.TempPathFactory, issuer: LocalIssuer) -> Ite
 def stores(laptop: Laptop) -> Iterator[Ports]:
     """The server's stores, with Ada, whom the issuer knows, as an Admin."""
     with embedded(laptop.folder) as stores:
-        add_member(stores, "ada@example.com", "Admin", workspace=WORKSPACE)
+        add_member(stores, ADA, "Admin", workspace=WORKSPACE)
         yield stores
 
 

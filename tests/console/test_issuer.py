@@ -8,18 +8,12 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from ctrlb.laptop import WORKSPACE
-from tests.console.conftest import Console
+from tests.console.conftest import Console, sign_in
 from tests.issuer import AUDIENCE, LocalIssuer
 from tests.laptop import Laptop
 
 pytestmark = pytest.mark.browser
 MARKUP = "<img src=x onerror=alert(1)>"
-
-
-def sign_in(console: Console) -> None:
-    console.open()
-    console.says("Sign in to go on.")
-    console.page.get_by_role("button", name="Sign in").click()
 
 
 def of(console: Console, place: str) -> list[str]:
