@@ -15,7 +15,8 @@ from ctrlb.adapters.dynamodb_relay import DynamodbRelay
 from ctrlb.adapters.dynamodb_runs import DynamodbRuns
 from ctrlb.adapters.dynamodb_sessions import DynamodbSessions
 from ctrlb.adapters.system import SystemClock, SystemRandomness
-from ctrlb.domain.rows import SessionRow
+from ctrlb.domain.projections import Projection
+from ctrlb.domain.rows import Run, SessionRow
 from tests.aws.lambda_pump import LambdaPump, Record, Rules, mapped
 from tests.aws.pump import Streams
 from tests.aws.stores import client, made_bucket, made_table, table_name
@@ -133,13 +134,13 @@ def test_a_table_that_is_busy_holds_the_stream_and_loses_nothing(
     tries: list[int] = []
     add = DynamodbProjections.add
 
-    def busy_at_first(self: DynamodbProjections, found: Mapping[Any, Any]) -> None:
+    def busy_at_first(self: DynamodbProjections, found: Mapping[Run, Projection]) -> set[Run]:
         tries.append(1)
         if len(tries) in (1, 3):
             add(self, found)  # all of it, and then the answer is lost
         if len(tries) <= 3:
             raise unavailable()
-        add(self, found)
+        return add(self, found)
 
     monkeypatch.setattr(DynamodbProjections, "add", busy_at_first)
     projected.act()
