@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench.report import facts, say
 from bench.servers import PROJECT
-from infra.finish_build import LAYER, finish
+from infra.finish_build import CONSOLE, LAYER, WEB, finish
 
 BEGIN = "<!-- cold starts: written by `make bench` -->"
 END = "<!-- end of cold starts -->"
@@ -130,6 +130,7 @@ def put_together(folder: Path) -> Path:
     subprocess.run([*install, *locked], check=True, timeout=INSTALL_TIMEOUT_S)
     shutil.copytree(PROJECT / "shared/ctrlb", packages / "ctrlb", ignore=shutil.ignore_patterns("__pycache__"))
     finish(folder)
+    (folder / CONSOLE / WEB.name).rename(folder / "functions" / WEB.name)  # all handlers lie in one folder here
     return folder
 
 
